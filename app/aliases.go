@@ -45,8 +45,8 @@ type (
 	Preview = run.Preview
 	// A Candidate is a file that somebody may send.
 	Candidate = run.Candidate
-	// Errands are small model calls beside those of agents.
-	Errands = run.Errands
+	// BackgroundTasks are small model calls beside those of agents.
+	BackgroundTasks = run.BackgroundTasks
 	// An InlineDraft is everything that a context is built from, given at once.
 	InlineDraft = run.InlineDraft
 	// An InlineMessage is a message with the files that belong to it.

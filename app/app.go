@@ -61,7 +61,7 @@ type Config struct {
 	Permissions agent.Permissions
 	Files       FileOptions
 	GatewayKeys []string // names of the keys that programs may have, for the log
-	Errands     run.Errands
+	Background  run.BackgroundTasks
 	Web         *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched
 	// Reload reads anew which services there are and replaces them in
 	// Services; nil: they cannot be reloaded.
@@ -245,7 +245,7 @@ func newCore(c Config) (*core, error) {
 		maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), locale: cmp.Or(c.Options.Locale, phrase.English), logger: cmp.Or(c.Options.Log, slog.Default()),
 	}
 	if k.held == nil {
-		k.held = nobody{}
+		k.held = noHeld{}
 	}
 	clock := c.Options.Now
 	if clock == nil {
@@ -299,7 +299,7 @@ func newCore(c Config) (*core, error) {
 	k.runs = run.New(run.Config{
 		Store: k.store, Blobs: k.blobs, Events: k.events, Artifacts: k.artifacts, Renditions: k.renditions, Services: k.services, Caller: k.caller,
 		Engine:   agent.New(k.contexts, k.tools.BuiltIn, k.caller, k.now),
-		Pipeline: k.contexts, Settings: k.settings.Reader, Tools: k.tools, Env: k.env(), Permissions: c.Permissions, Errands: c.Errands,
+		Pipeline: k.contexts, Settings: k.settings.Reader, Tools: k.tools, Env: k.env(), Permissions: c.Permissions, Background: c.Background,
 		Placement: c.Options.Context.Placement, Machine: c.Options.Context.Machine, Locale: k.locale, Logger: k.logger, Now: k.now,
 	})
 	return k, nil

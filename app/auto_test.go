@@ -92,7 +92,7 @@ func TestAuto(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &several{says: tt.says, fails: tt.fails}
-			b := newBench(t, provide(s.generate), services("words", "eyes:vision", "more:vision audio", "small"), func(c *app.Config) { c.Errands.Selector = tt.selector })
+			b := newBench(t, provide(s.generate), services("words", "eyes:vision", "more:vision audio", "small"), func(c *app.Config) { c.Background.Selector = tt.selector })
 			conversation, err := b.Conversations.Create(t.Context(), app.NewConversation{Service: app.AutoService})
 			if err != nil {
 				t.Fatal(err)

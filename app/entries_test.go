@@ -73,7 +73,7 @@ func sameJSON(a, b json.RawMessage) bool {
 // whose place it takes, and with no field that the processor lacks.
 func TestBegin(t *testing.T) {
 	b := newBench(t, nil)
-	o, err := b.Pipeline.Look(t.Context(), "", "")
+	o, err := b.Pipeline.Overview(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestBegin(t *testing.T) {
 	if _, err := b.Pipeline.SetEntry(t.Context(), app.LevelAt{Service: o.Service.ID}, pipeline.Setting{ID: "gone"}, 1); err != nil {
 		t.Fatal(err)
 	}
-	if o, err = b.Pipeline.Look(t.Context(), "", ""); err != nil {
+	if o, err = b.Pipeline.Overview(t.Context(), "", ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, level := range []app.SettingLevel{app.ByModel, app.ByAgent} {

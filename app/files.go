@@ -57,13 +57,13 @@ type Held interface {
 }
 
 // nobody holds anything.
-type nobody struct{}
+type noHeld struct{}
 
 // Drop implements [Held].
-func (nobody) Drop(...artel.Digest) {}
+func (noHeld) Drop(...artel.Digest) {}
 
 // Digests implements [Held].
-func (nobody) Digests() []artel.Digest { return nil }
+func (noHeld) Digests() []artel.Digest { return nil }
 
 // A File is some bytes and what a face needs to serve them. The caller closes
 // Content.

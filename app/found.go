@@ -35,7 +35,7 @@ type ScrubbedResult struct {
 
 // TakeResult begins to take a result in.
 func (ts *Tools) TakeResult(ctx context.Context, c artel.ConversationID) (*TakenResult, error) {
-	at, err := ts.core.desk(ctx, c, "")
+	at, err := ts.core.writeBase(ctx, c, "")
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func TestTitlesByModel(t *testing.T) {
 					}
 				}
 				_ = yield(model.TextDelta(text), nil) && yield(model.Finish{Reason: model.StopEnd, Usage: artel.Usage{InputTokens: 10, OutputTokens: 2}}, nil)
-			}), services("words", "small"), func(c *app.Config) { c.Errands.Titles = "small" })
+			}), services("words", "small"), func(c *app.Config) { c.Background.Titles = "small" })
 			c := b.conversation()
 			b.ask(c, "Tell me of cranes.")
 			if told := <-came; !strings.Contains(told, "Tell me of cranes.") || !strings.Contains(told, "They fly.") {

@@ -39,7 +39,7 @@ func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, 
 			Err: errors.New("there is no such tool; GET /tools lists them"),
 		}
 	}
-	at, err := ts.core.desk(ctx, c, "")
+	at, err := ts.core.writeBase(ctx, c, "")
 	if err != nil {
 		return tool.Result{}, err
 	}

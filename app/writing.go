@@ -31,7 +31,7 @@ func (k *core) workspace(ctx context.Context, c artel.ConversationID, at artel.M
 // that the writing belongs to: the newest of the branch or, while a run works
 // there, the one that the run answers. The run does not see the messages that
 // it makes itself as its branch, and has to meet what is written meanwhile.
-func (k *core) desk(ctx context.Context, c artel.ConversationID, at artel.MessageID) (artel.MessageID, error) {
+func (k *core) writeBase(ctx context.Context, c artel.ConversationID, at artel.MessageID) (artel.MessageID, error) {
 	at, err := k.branch(ctx, c, at)
 	if err != nil || at == "" {
 		return at, err
@@ -92,7 +92,7 @@ const CodeStale = artifact.CodeStale
 
 // write lets a person do one thing to an artifact.
 func (es *Edits) write(ctx context.Context, p ArtifactAt, do func(*artifact.Workspace) (artel.Artifact, error)) (artel.Artifact, error) {
-	at, err := es.core.desk(ctx, p.Conversation, p.At)
+	at, err := es.core.writeBase(ctx, p.Conversation, p.At)
 	if err != nil {
 		return artel.Artifact{}, err
 	}

@@ -152,7 +152,7 @@ func (f *server) pipeline() {
 			Service string `query:"service" maxLength:"256" doc:"absent: that of the agent, else the default"`
 		},
 		) (*body[PipelineView], error) {
-			o, err := f.app.Pipeline.Look(ctx, artel.AgentName(in.Agent), artel.ServiceID(in.Service))
+			o, err := f.app.Pipeline.Overview(ctx, artel.AgentName(in.Agent), artel.ServiceID(in.Service))
 			return answer(PipelineView{o.AgentName, o.Service.ID, ProcessorViews(o.Processors), UnknownViews(o.Unknown)}, err)
 		})
 	f.levelSettings("/services/{id}/processors", "service", func(id string) app.LevelAt { return app.LevelAt{Service: artel.ServiceID(id)} })

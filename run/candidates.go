@@ -15,8 +15,7 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A Candidate is a file that somebody may send: what is known of it before its
-// bytes are.
+// A Candidate is a file that a user may send, before its bytes are known.
 type Candidate struct {
 	Filename     string
 	DeclaredType string // as a browser states it; empty: nothing is claimed
@@ -24,35 +23,35 @@ type Candidate struct {
 	Head         []byte // its first bytes; more than [MaxHead] are not looked at
 }
 
-// MaxHead is how much of a [Candidate] is looked at, in bytes.
+// MaxHead is how many bytes of a [Candidate] are inspected.
 const MaxHead = 64 << 10
 
-// Info returns what the file is by its first bytes.
+// Info returns the media type of the file by its first bytes.
 func (f Candidate) Info() artel.MediaInfo {
 	info := media.Detect(f.Head[:min(len(f.Head), MaxHead)], media.Hint{DeclaredType: f.DeclaredType, Filename: f.Filename})
 	info.Size = max(f.Size, int64(len(f.Head)))
 	return info
 }
 
-// chosenFiles are files that somebody has chosen for a message, as artifacts
-// that there are not yet, before all others.
-type chosenFiles struct {
+// candidateFiles are the sources of a preview: candidates, which are not artifacts
+// yet, before the artifacts of the conversation.
+type candidateFiles struct {
 	pipeline.Sources
-	files inlineFiles
-	parts artel.Parts
-	cut   map[artel.ArtifactID]bool // those of which only the head is known
+	files   inlineFiles
+	parts   artel.Parts
+	partial map[artel.ArtifactID]bool // artifacts of which only the head is known
 }
 
-// choosing makes parts of files, with the ids that they would get.
-func (k *Config) choosing(ctx context.Context, tx store.Tx, c artel.ConversationID, files []Candidate) (*chosenFiles, error) {
-	out := &chosenFiles{cut: map[artel.ArtifactID]bool{}}
+// stageCandidates makes parts of files, with the ids that they would get.
+func (k *Config) stageCandidates(ctx context.Context, tx store.Tx, c artel.ConversationID, files []Candidate) (*candidateFiles, error) {
+	out := &candidateFiles{partial: map[artel.ArtifactID]bool{}}
 	for _, f := range files {
 		head := f.Head[:min(len(f.Head), MaxHead)]
 		whole := f.Size <= int64(len(head))
 		name := strings.ToValidUTF8(f.Filename, "\uFFFD")
 		info := media.Detect(head, media.Hint{DeclaredType: f.DeclaredType, Filename: name})
 		if info.Size = max(f.Size, int64(len(head))); !whole && !info.IsBinary() {
-			head = []byte(strings.ToValidUTF8(string(head), "")) // a character may be cut
+			head = []byte(strings.ToValidUTF8(string(head), "")) // the last character may be incomplete
 		}
 		info = media.Measure(ctx, info, bytes.NewReader(head))
 		id, err := artifact.FreeID(name, func(id artel.ArtifactID) (bool, error) {
@@ -65,14 +64,14 @@ func (k *Config) choosing(ctx context.Context, tx store.Tx, c artel.Conversation
 			return nil, err
 		}
 		v := artel.Version{Number: 1, Filename: name, MediaInfo: info, InBlob: true}
-		if whole { // from where other forms of it are made
+		if whole { // as a source of renditions
 			kept, err := k.Blobs.Put(ctx, bytes.NewReader(head), 0)
 			if err != nil {
 				return nil, err
 			}
 			v.Digest = kept.Digest
 		}
-		out.cut[id] = !whole
+		out.partial[id] = !whole
 		ref := artel.Ref{Conversation: c, Artifact: id}
 		out.files.list = append(out.files.list, inlineFile{ref, v, head})
 		out.parts = append(out.parts, artel.Media{
@@ -83,12 +82,12 @@ func (k *Config) choosing(ctx context.Context, tx store.Tx, c artel.Conversation
 	return out, nil
 }
 
-// partly reports whether only the head is known of what ref leads to.
-func (c *chosenFiles) partly(ref artel.Ref) bool { return c.cut[ref.Artifact] }
+// isPartial reports whether only the head of an artifact is known.
+func (c *candidateFiles) isPartial(ref artel.Ref) bool { return c.partial[ref.Artifact] }
 
-// Overview implements [pipeline.Sources]: a conversation that there is not yet
-// has nothing to tell.
-func (c *chosenFiles) Overview(ctx context.Context, o artel.Owner, id artel.ConversationID, at artel.MessageID, preview int) (artifact.Overview, error) {
+// Overview implements [pipeline.Sources]. It is empty for a conversation that does
+// not exist yet.
+func (c *candidateFiles) Overview(ctx context.Context, o artel.Owner, id artel.ConversationID, at artel.MessageID, preview int) (artifact.Overview, error) {
 	if id == "" {
 		return artifact.Overview{}, nil
 	}
@@ -96,7 +95,7 @@ func (c *chosenFiles) Overview(ctx context.Context, o artel.Owner, id artel.Conv
 }
 
 // Open implements [pipeline.Sources].
-func (c *chosenFiles) Open(ctx context.Context, o artel.Owner, ref artel.Ref, at artel.MessageID) (artifact.Content, error) {
+func (c *candidateFiles) Open(ctx context.Context, o artel.Owner, ref artel.Ref, at artel.MessageID) (artifact.Content, error) {
 	content, err := c.files.Open(ctx, o, ref, at)
 	if errors.Is(err, artel.NotFound) {
 		return c.Sources.Open(ctx, o, ref, at)
@@ -105,7 +104,7 @@ func (c *chosenFiles) Open(ctx context.Context, o artel.Owner, ref artel.Ref, at
 }
 
 // Derived implements [pipeline.Sources].
-func (c *chosenFiles) Derived(ctx context.Context, o artel.Owner, ref artel.Ref, at artel.MessageID) (artifact.Derived, error) {
+func (c *candidateFiles) Derived(ctx context.Context, o artel.Owner, ref artel.Ref, at artel.MessageID) (artifact.Derived, error) {
 	if _, err := c.files.find(ref); err == nil {
 		return c.files.Derived(ctx, o, ref, at)
 	}

@@ -14,27 +14,26 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Compact starts a run that sums up the active branch of a conversation, on the
-// service and for the agent of its newest run. Where a run is at work there, that
-// sums up its own branch before its next model call, or, where it makes none any
-// more, before it ends, and it is the one that is returned; a run that sums up
-// already is returned as it is. It is of kind Invalid where nobody has said
-// anything yet.
+// Compact starts a run that summarises the active branch of a conversation, with
+// the service and the agent of the branch's newest run. If a run is active, that
+// run compacts its own branch before its next model call, or before it ends, and
+// is returned; an active compaction is returned unchanged. A conversation without
+// messages is of kind Invalid.
 func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run, error) {
 	now := rs.config.Now()
 	job := execution{
-		runs: rs, owner: artel.OwnerOf(ctx), clock: Input{}.clock(),
+		runs: rs, config: rs.config, owner: artel.OwnerOf(ctx), clock: Input{}.clock(),
 		run: artel.Run{ID: artel.NewRunID(now), Conversation: c, Purpose: artel.RunCompacts, State: artel.RunRunning, StartedAt: now},
 	}
-	runCtx, err := rs.admit(ctx, job.run.ID)
+	runCtx, err := rs.register(ctx, job.run.ID)
 	if err != nil {
 		return artel.Run{}, err
 	}
 	var active artel.Run
-	err = rs.opening(ctx, func(tx store.Tx, conversation artel.Conversation) error {
+	err = rs.startRun(ctx, func(tx store.Tx, conversation artel.Conversation) error {
 		var err error
 		if active, err = tx.Runs.Active(c); errors.Is(err, artel.NotFound) {
-			return job.openCompaction(tx, conversation)
+			return job.startCompaction(tx, conversation)
 		}
 		if err == nil && active.Purpose == artel.RunAnswers {
 			err = rs.requestCompaction(tx, active, now)
@@ -42,14 +41,14 @@ func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run,
 		return err
 	}, c)
 	if err != nil || active.ID != "" {
-		rs.dismiss(job.run.ID)
+		rs.unregister(job.run.ID)
 		rs.config.notifier().Notify(c)
 		return active, err
 	}
-	return rs.begin(runCtx, &job), nil
+	return rs.launch(runCtx, &job), nil
 }
 
-// requestCompaction asks a run at work to sum up, where nobody has yet.
+// requestCompaction asks an active run to compact, unless it was asked already.
 func (rs *Runs) requestCompaction(tx store.Tx, r artel.Run, now time.Time) error {
 	n := store.Note{ID: "compaction_" + string(r.ID), Conversation: r.Conversation, Run: r.ID, Kind: noteCompaction, Open: true, CreatedAt: now}
 	old, err := tx.Notes.Get(n.ID)
@@ -59,14 +58,14 @@ func (rs *Runs) requestCompaction(tx store.Tx, r artel.Run, now time.Time) error
 	if err != nil && !errors.Is(err, artel.NotFound) {
 		return err
 	}
-	if err := keep(tx, n, struct{}{}); err != nil {
+	if err := putNote(tx, n, struct{}{}); err != nil {
 		return err
 	}
 	return rs.config.Events.Append(tx, r.Conversation, artel.Event{Run: r.ID, Agent: r.Agent}, artel.CompactionRequested{})
 }
 
-// compacted ends what people have asked for, with the transaction that tells
-// what came of it.
+// compacted closes the request for a compaction in the transaction that stores
+// its outcome.
 func (x *execution) compacted(tx store.Tx, p artel.CompactionCompleted) error {
 	if p.Reason != artel.CompactRequested {
 		return nil
@@ -81,9 +80,9 @@ func (x *execution) compacted(tx store.Tx, p artel.CompactionCompleted) error {
 	return err
 }
 
-// opening runs the transaction that opens a run in c, again where the run that
-// is in the way turns out to be nobody's.
-func (rs *Runs) opening(ctx context.Context, open func(store.Tx, artel.Conversation) error, c artel.ConversationID) error {
+// startRun runs the transaction that starts a run in c. On a conflict it takes
+// over runs without a process, and tries once more.
+func (rs *Runs) startRun(ctx context.Context, open func(store.Tx, artel.Conversation) error, c artel.ConversationID) error {
 	begin := func() error {
 		return rs.config.update(ctx, func(tx store.Tx) error {
 			conversation, err := tx.Conversations.Get(c)
@@ -102,21 +101,21 @@ func (rs *Runs) opening(ctx context.Context, open func(store.Tx, artel.Conversat
 	return err
 }
 
-// begin lets the run that job has opened go on by itself.
-func (rs *Runs) begin(ctx context.Context, job *execution) artel.Run {
+// launch works on a started run in a goroutine.
+func (rs *Runs) launch(ctx context.Context, job *execution) artel.Run {
 	rs.config.notifier().Notify(job.run.Conversation)
 	begun := job.run
 	go func() {
-		defer rs.dismiss(begun.ID)
+		defer rs.unregister(begun.ID)
 		job.execute(ctx)
 	}()
 	return begun
 }
 
-// openCompaction writes the first rows of a run that sums up a branch.
-func (x *execution) openCompaction(tx store.Tx, c artel.Conversation) error {
+// startCompaction writes the first rows of a run that compacts a branch.
+func (x *execution) startCompaction(tx store.Tx, c artel.Conversation) error {
 	if c.Leaf == "" {
-		return artel.Errorf(artel.Invalid, "app.Runs.Compact", string(c.ID), "there are no messages to sum up")
+		return artel.Errorf(artel.Invalid, "app.Runs.Compact", string(c.ID), "there are no messages to summarise")
 	}
 	var in Input
 	leaf, err := tx.Messages.Get(c.Leaf)
@@ -139,13 +138,13 @@ func (x *execution) openCompaction(tx store.Tx, c artel.Conversation) error {
 	return x.appendEvents(tx, artel.RunStarted{Message: c.Leaf, Service: x.service.ID, Purpose: x.run.Purpose})
 }
 
-// mostSummaries is how many names are tried for one.
+// mostSummaries is how many names of summaries are tried.
 const mostSummaries = 10_000
 
 // KeepSummary implements [agent.Host]. The artifact and the message that
 // replaces the summarised ones are stored in one transaction.
 func (x *execution) KeepSummary(ctx context.Context, text string, end artel.CompactionCompleted) (bool, error) {
-	w := x.runs.config.Artifacts.Workspace(artifact.WorkspaceConfig{
+	w := x.config.Artifacts.Workspace(artifact.WorkspaceConfig{
 		Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 		Author: string(x.agent.Name), Source: artel.SourceSummary,
 		OnEdit: func(tx store.Tx, p artel.Payload) error {
@@ -156,11 +155,11 @@ func (x *execution) KeepSummary(ctx context.Context, text string, end artel.Comp
 			return x.write(tx, p, told)
 		},
 	})
-	defer x.runs.config.notifier().Notify(x.run.Conversation)
+	defer x.config.notifier().Notify(x.run.Conversation)
 	for n := 1; ; n++ {
 		id := artel.ArtifactID(fmt.Sprintf("summary_%d", n))
 		taken := false
-		err := x.runs.config.Store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+		err := x.config.Store.View(ctx, x.owner, func(tx store.Tx) (err error) {
 			taken, err = tx.Artifacts.Exists(x.run.Conversation, id)
 			return err
 		})
@@ -170,7 +169,7 @@ func (x *execution) KeepSummary(ctx context.Context, text string, end artel.Comp
 		if taken && n < mostSummaries {
 			continue
 		}
-		title := x.built.Locale.Say(phrase.CompactTitle, map[string]any{"Number": n})
+		title := x.buildInput.Locale.Say(phrase.CompactTitle, map[string]any{"Number": n})
 		_, err = w.Create(ctx, id, title, "# "+title+"\n\n"+text, "text/markdown")
 		return err == nil, err
 	}

@@ -48,7 +48,7 @@ type Config struct {
 	Tools       tool.Catalog
 	Env         tool.Env // of every tool call, but for what is of the call and its run
 	Permissions agent.Permissions
-	Errands     Errands
+	Background  BackgroundTasks
 	Placement   pipeline.Placement // of plan and inventory; "": at the tail
 	Machine     map[string]string  // values of the macros about the machine; nil: none
 	Locale      phrase.Locale      // of texts for models

@@ -10,20 +10,19 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// An Edit is what takes the place of a message on a branch of its own.
+// An Edit replaces a message on a new branch.
 type Edit struct {
 	Text        *string   // nil: that of the message
 	Attachments *[]string // nil: those of the message
 	Agent       artel.AgentName
 	Service     artel.ServiceID
-	Queue       bool // wait where a run is at work, in the place of a refusal
+	Queue       bool // wait while a run is active, instead of being refused
 }
 
-// Edit sends a message in the place of one that a person wrote, on a branch
-// that begins where that one did. What it had attached is there too, as it was
-// then. Of a message that a run wrote, it is the message which that run answers
-// that is sent again: with an empty Edit, the model is asked for another
-// answer. Errors are those of [Runs.Send].
+// Edit sends a message in place of a user's message, as its sibling, with the
+// attachments that the old one had. If id is a message of a run, the message that
+// the run answers is replaced: an empty Edit asks the model for another answer.
+// Errors are those of [Runs.Send].
 func (rs *Runs) Edit(ctx context.Context, c artel.ConversationID, id artel.MessageID, e Edit) (artel.Run, error) {
 	var m artel.Message
 	err := rs.config.view(ctx, func(tx store.Tx) (err error) {
@@ -33,7 +32,7 @@ func (rs *Runs) Edit(ctx context.Context, c artel.ConversationID, id artel.Messa
 	if err != nil {
 		return artel.Run{}, err
 	}
-	in := Input{Parent: &m.Parent, Agent: e.Agent, Service: e.Service, Queue: e.Queue, again: m.ID}
+	in := Input{Parent: &m.Parent, Agent: e.Agent, Service: e.Service, Queue: e.Queue, replaces: m.ID}
 	if e.Text != nil {
 		in.Text = *e.Text
 	}
@@ -55,7 +54,7 @@ func (rs *Runs) Edit(ctx context.Context, c artel.ConversationID, id artel.Messa
 	return rs.Send(ctx, c, in)
 }
 
-// answered is the message of a person that id is, or that the run answers which
+// answered returns the user's message id, or the one answered by the run that
 // wrote id.
 func answered(tx store.Tx, c artel.ConversationID, id artel.MessageID) (artel.Message, error) {
 	m, err := MessageOf(tx, c, id)
@@ -73,7 +72,7 @@ func answered(tx store.Tx, c artel.ConversationID, id artel.MessageID) (artel.Me
 	}
 	for m.Role != artel.RoleUser { // it was imported, without its run
 		if m.Parent == "" {
-			return m, artel.Errorf(artel.Invalid, "app.Runs.Edit", string(id), "no message of a person comes before it")
+			return m, artel.Errorf(artel.Invalid, "app.Runs.Edit", string(id), "no message of a user comes before it")
 		}
 		if m, err = MessageOf(tx, c, m.Parent); err != nil {
 			return m, err
@@ -82,10 +81,10 @@ func answered(tx store.Tx, c artel.ConversationID, id artel.MessageID) (artel.Me
 	return m, nil
 }
 
-// again finds an attachment on the branch of the message that a new one takes
-// the place of. With make, that branch's version becomes one which the new
-// message can claim.
-func (x *execution) again(tx store.Tx, c artel.ConversationID, ref artel.Ref, from artel.MessageID, make bool) (artel.Artifact, error) {
+// attachedBefore finds an attachment on the branch of the message from, which the
+// new one replaces. With make, it restores that version so that the new message
+// can claim it.
+func (x *execution) attachedBefore(tx store.Tx, c artel.ConversationID, ref artel.Ref, from artel.MessageID, make bool) (artel.Artifact, error) {
 	a, err := tx.Artifacts.Head(c, ref.Artifact, from)
 	if err == nil && a.Deleted && ref.Version == 0 {
 		err = artel.NotFound
@@ -96,5 +95,5 @@ func (x *execution) again(tx store.Tx, c artel.ConversationID, ref artel.Ref, fr
 	if err != nil || !make {
 		return a, err
 	}
-	return x.runs.config.Artifacts.RestoreTx(tx, c, a.ID, a.Version)
+	return x.config.Artifacts.RestoreTx(tx, c, a.ID, a.Version)
 }

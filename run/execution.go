@@ -23,57 +23,59 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// execute runs the agent until it rests and ends the run, whatever happens.
+// execute runs the agent until it rests, and ends the run in every case but two:
+// another process has taken the run over, or the server stops.
 func (x *execution) execute(whole context.Context) {
-	if x.since.IsZero() { // else it goes on after it was at rest
-		x.since = time.Now()
+	if x.startedAt.IsZero() { // otherwise continueRun has called
+		x.startedAt = time.Now()
 	}
 	ctx, stop := context.WithTimeoutCause(whole, x.agent.Limits.Time()-x.atWork(), errTimedOut)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { x.keepLease(ctx, cancel) })
+	wg.Go(func() { x.renewLease(ctx, cancel) })
 	err := x.work(ctx)
 	cause := context.Cause(ctx)
 	cancel(nil)
 	wg.Wait()
 	switch {
 	case errors.Is(cause, errLeaseLost) || errors.Is(err, errLeaseLost):
-		x.runs.config.Logger.Warn("a run was taken over by another process", "run", x.run.ID)
-		x.runs.config.notifier().Discard(x.run.Conversation)
-		return // somebody else ends it
-	case errors.Is(cause, errShutdown) && (err != nil || x.run.State == artel.RunWaiting): // a person may answer after the restart
-		x.leave(context.WithoutCancel(ctx))
+		x.config.Logger.Warn("a run was taken over by another process", "run", x.run.ID)
+		x.config.notifier().Discard(x.run.Conversation)
+		return // the other process ends it
+	case errors.Is(cause, errShutdown) && (err != nil || x.run.State == artel.RunWaiting): // the answer may come after the restart
+		x.releaseLease(context.WithoutCancel(ctx))
 		return
 	}
-	// Of an error, finish says so in the log.
+	// finish logs its errors.
 	if err := x.finish(context.WithoutCancel(ctx), stateOf(err, cause), err); errors.Is(err, errInjected) {
-		x.goOn(whole)
+		x.continueRun(whole)
 		return
 	}
-	x.runs.next(context.WithoutCancel(ctx), x.owner, x.run.Conversation)
-	x.entitle(whole)
+	x.runs.startNext(context.WithoutCancel(ctx), x.owner, x.run.Conversation)
+	x.makeTitle(whole)
 }
 
-// atWork is how long the run was worked on, by whomever. The time that nobody
-// worked on it, as its process had died, is none.
+// atWork returns how long processes have worked on the run. The time between
+// the death of one and the start of the next does not count.
 func (x *execution) atWork() time.Duration {
-	if x.since.IsZero() {
-		return x.worked
+	if x.startedAt.IsZero() {
+		return x.workedBefore
 	}
-	return x.worked + time.Since(x.since)
+	return x.workedBefore + time.Since(x.startedAt)
 }
 
-// goOn takes up a run that was at rest when somebody said something to it.
-func (x *execution) goOn(ctx context.Context) {
+// continueRun continues a run that was at rest when an injection or a request
+// for a compaction arrived.
+func (x *execution) continueRun(ctx context.Context) {
 	x.run.State, x.run.FinishedAt = artel.RunRunning, nil
 	in, err := x.Inbox(context.WithoutCancel(ctx), x.run.Reply)
 	if err != nil || len(in.Said) == 0 && !in.Compact {
 		_ = x.finish(context.WithoutCancel(ctx), artel.RunFailed, err)
 		return
 	}
-	if x.from, x.cut = x.run.Reply, nil; len(in.Said) > 0 {
-		x.from = in.Said[len(in.Said)-1].ID
+	if x.continuesAfter, x.interrupted = x.run.Reply, nil; len(in.Said) > 0 {
+		x.continuesAfter = in.Said[len(in.Said)-1].ID
 	}
 	x.execute(ctx)
 }
@@ -91,66 +93,66 @@ func stateOf(err, cause error) artel.RunState {
 }
 
 func (x *execution) work(ctx context.Context) (err error) {
-	defer x.caught(&err)
-	defer func() { err = cmp.Or(err, x.stored()) }()
+	defer x.recoverPanic(&err)
+	defer func() { err = cmp.Or(err, x.awaitStored()) }()
 	x.threads = &threads{}
-	if err := x.elect(ctx); err != nil {
+	if err := x.chooseService(ctx); err != nil {
 		return err
 	}
 	var history []artel.Message
-	err = x.runs.config.Store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+	err = x.config.Store.View(ctx, x.owner, func(tx store.Tx) (err error) {
 		var before int
 		if history, before, err = x.history(tx); err != nil {
 			return err
 		}
-		if x.built, err = x.runs.config.building(tx, x.owner, x.run.Conversation, &x.agent, x.service, x.clock); err != nil {
+		if x.buildInput, err = x.config.buildInput(tx, x.owner, x.run.Conversation, &x.agent, x.service, x.clock); err != nil {
 			return err
 		}
-		if x.from != "" {
+		if x.continuesAfter != "" {
 			if x.nested, err = tx.Messages.Nested(x.run.Conversation, x.run.ID); err != nil {
 				return err
 			}
 		}
-		x.mates = x.team(tx)
-		return x.takeVariables(tx, history[:before]) // of the message itself they are made anew
+		x.subagents = x.subagentsOf(tx)
+		return x.loadVariables(tx, history[:before]) // those of the message itself are computed again
 	})
 	if err != nil {
 		return err
 	}
-	work := x.runs.config.Engine.Run
+	work := x.config.Engine.Run
 	if x.run.Purpose == artel.RunCompacts {
-		work = x.runs.config.Engine.Compact
+		work = x.config.Engine.Compact
 	}
 	for payload, err := range work(ctx, x.input(history)) {
 		if err != nil {
 			return err
 		}
-		if err := x.take(ctx, payload); err != nil {
+		if err := x.handle(ctx, payload); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// caught makes an error of a panic.
-func (x *execution) caught(err *error) {
+// recoverPanic turns a panic into an error.
+func (x *execution) recoverPanic(err *error) {
 	if p := recover(); p != nil {
 		*err = artel.Errorf(artel.Internal, "app.Runs", string(x.run.ID), "panic: %v", p)
 	}
 }
 
 func (x *execution) input(history []artel.Message) agent.Input {
-	env := x.runs.config.Env
+	env := x.config.Env
 	env.Owner, env.Conversation, env.At = x.owner, x.run.Conversation, x.run.Message
-	env.Target = TargetOf(x.runs.config.Services, x.runs.config.Renditions, x.service)
-	env.Workspace = x.runs.config.Artifacts.Workspace(artifact.WorkspaceConfig{
+	env.Target = TargetOf(x.config.Services, x.config.Renditions, x.service)
+	env.Workspace = x.config.Artifacts.Workspace(artifact.WorkspaceConfig{
 		Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 		Author: string(x.agent.Name),
 		OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
 	})
 	return agent.Input{
-		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.runs.config.Tools.Box(), History: history, CutOff: x.cut, Nested: x.nested,
-		Context: x.built, Subagents: x.mates, Permissions: x.runs.config.Permissions, Host: x, Env: env,
+		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Box(), History: history, CutOff: x.interrupted, Nested: x.nested,
+		Context: x.buildInput, Subagents: x.subagents, Permissions: x.config.Permissions, Host: x, Env: env,
 	}
 }
 
@@ -161,9 +163,9 @@ type Clock struct {
 	Seed uint64    `json:"seed"`
 }
 
-// building is what the contexts of an agent on a service are built from, but
-// for the history. The agent's processors become those that people have set.
-func (k *Config) building(tx store.Tx, o artel.Owner, c artel.ConversationID, d *agent.Definition, s model.Service, at Clock) (pipeline.Input, error) {
+// buildInput returns the input of the builds for an agent on a service, without
+// the history. It replaces the agent's processors by those that users have set.
+func (k *Config) buildInput(tx store.Tx, o artel.Owner, c artel.ConversationID, d *agent.Definition, s model.Service, at Clock) (pipeline.Input, error) {
 	settings, err := k.Settings.Pipeline(tx, *d, s)
 	if err != nil {
 		return pipeline.Input{}, err
@@ -178,8 +180,8 @@ func (k *Config) building(tx store.Tx, o artel.Owner, c artel.ConversationID, d 
 	}, err
 }
 
-// localeFor is that of the texts for models: the person's language, where there
-// are texts in it.
+// localeFor returns the locale of texts for models: the user's language if it is
+// available, otherwise that of the deployment.
 func (k *Config) localeFor(p pipeline.Profile) phrase.Locale {
 	base, _, _ := strings.Cut(strings.ToLower(p.Language), "-")
 	if l := phrase.Locale(base); slices.Contains(phrase.Locales(), l) {
@@ -188,49 +190,48 @@ func (k *Config) localeFor(p pipeline.Profile) phrase.Locale {
 	return k.Locale
 }
 
-// Learn implements [agent.Learner]: it keeps what calls have shown about the
-// service, for all runs.
+// Learn implements [agent.Learner]. What was learned holds for all runs.
 func (x *execution) Learn(marks []model.Mark) {
 	for _, m := range marks {
 		if m.Ratio > 0 {
-			x.runs.config.Logger.Debug("tokens are counted by what a service has reported from now on", "service", x.service.ID, "run", x.run.ID, "ratio", m.Ratio)
+			x.config.Logger.Debug("tokens are counted by what a service has reported from now on", "service", x.service.ID, "run", x.run.ID, "ratio", m.Ratio)
 			continue
 		}
-		x.runs.config.Logger.Warn("a model service refused a call and took it with less; calls go without from now on",
+		x.config.Logger.Warn("a model service refused a call and took it with less; calls go without from now on",
 			"service", x.service.ID, "run", x.run.ID, "place", m.Place, "media_type", m.MediaType, "limit", m.Limit, "value", m.Value,
 			"digest", m.Digest, "said", m.Evidence)
 	}
-	x.runs.config.Services.Learn(marks...)
+	x.config.Services.Learn(marks...)
 }
 
-// take stores one payload, or holds it for the end of the run.
-func (x *execution) take(ctx context.Context, p artel.Payload) error {
+// handle stores one payload, or adds it to the pending ones.
+func (x *execution) handle(ctx context.Context, p artel.Payload) error {
 	if n, ok := p.(agent.Nested); ok {
-		return x.takeNested(ctx, n)
+		return x.handleNested(ctx, n)
 	}
 	if r, again := p.(artel.Retrying); again || x.retrying {
 		if x.retrying = again; again {
-			x.runs.retries(x.run.ID, &r)
+			x.runs.setRetrying(x.run.ID, &r)
 		} else {
-			x.runs.retries(x.run.ID, nil)
+			x.runs.setRetrying(x.run.ID, nil)
 		}
 	}
 	switch p := p.(type) {
 	case artel.MessageDelta:
-		x.runs.config.notifier().Stream(x.run.Conversation, event.Delta{
+		x.config.notifier().Stream(x.run.Conversation, event.Delta{
 			Run: x.run.ID, Agent: x.run.Agent, Message: p.Message, Text: p.Text, Reasoning: p.Reasoning,
 		})
 		return nil
 	case artel.AgentStarted:
-		x.begun = append(x.begun, p) // it goes with the record of the first call, which comes next
+		x.pendingStart = append(x.pendingStart, p) // stored with the record of the first call, which comes next
 		return nil
 	case artel.MessageCompleted:
 		x.run.Reply = p.Message.ID
-		x.held = append(x.held, p) // with what it has cost, or with the end of the run
+		x.pending = append(x.pending, p) // stored with its usage, or with the end of the run
 		return nil
 	case artel.CompactionCompleted:
 		if !p.OK && errors.Is(context.Cause(ctx), errShutdown) {
-			return nil // whoever goes on with the run does it
+			return nil // the process that continues the run compacts
 		}
 	case artel.UsageReported:
 		x.run.Usage = x.run.Usage.Add(p.Usage)
@@ -238,97 +239,98 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 		x.run.Service = p.To
 	}
 	_, usage := p.(artel.UsageReported)
-	if len(x.held) > 0 && (usage || !x.callsTools()) {
-		x.held = append(x.held, p) // of an answer that calls tools, it goes with the first call, which comes next
+	if len(x.pending) > 0 && (usage || !x.callsTools()) {
+		x.pending = append(x.pending, p) // usage of an answer with tool calls is stored with the first call, which comes next
 		return nil
 	}
 	_, changed := p.(artel.ServiceChanged)
-	// What the agent has done is kept even when the run is being cancelled.
-	if done, ok := p.(artel.ToolCompleted); ok && len(x.begun)+len(x.held) == 0 {
-		return x.storeAside(context.WithoutCancel(ctx), done)
+	// Results are stored even if the run is being cancelled.
+	if done, ok := p.(artel.ToolCompleted); ok && len(x.pendingStart)+len(x.pending) == 0 {
+		return x.storeInBackground(context.WithoutCancel(ctx), done)
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
 	err := x.commit(ctx, func(tx store.Tx) error {
-		if err := x.release(tx, p); err != nil || !changed && !usage || len(x.held) > 0 {
+		if err := x.storePending(tx, p); err != nil || !changed && !usage || len(x.pending) > 0 {
 			return err
 		}
 		return tx.Runs.Update(x.run)
 	})
 	if err == nil {
-		x.released()
+		x.pendingStored()
 	}
 	return err
 }
 
-// storeAside stores the end of a tool while the agent builds its next request:
-// all that is stored after it waits for it, and so the record without which the
-// model is not called.
-func (x *execution) storeAside(ctx context.Context, p artel.ToolCompleted) error {
-	if err := x.stored(); err != nil {
+// storeInBackground stores a tool's result while the agent builds its next
+// request. Everything that is stored later waits for it, including the record
+// without which the model is not called.
+func (x *execution) storeInBackground(ctx context.Context, p artel.ToolCompleted) error {
+	if err := x.awaitStored(); err != nil {
 		return err
 	}
-	aside := make(chan error, 1)
-	x.aside = aside
+	stored := make(chan error, 1)
+	x.storing = stored
 	go func() {
 		var err error
-		defer func() { aside <- err }()
-		defer x.caught(&err)
+		defer func() { stored <- err }()
+		defer x.recoverPanic(&err)
 		ctx, stop := context.WithTimeout(ctx, time.Minute)
 		defer stop()
-		if err = x.runs.config.Store.Update(ctx, x.owner, func(tx store.Tx) error { return x.write(tx, p) }); err == nil {
-			x.runs.config.notifier().Notify(x.run.Conversation)
+		if err = x.config.Store.Update(ctx, x.owner, func(tx store.Tx) error { return x.write(tx, p) }); err == nil {
+			x.config.notifier().Notify(x.run.Conversation)
 		}
 	}()
 	return nil
 }
 
-// stored waits for what is being stored aside.
-func (x *execution) stored() error {
-	if x.aside == nil {
+// awaitStored waits until the background store has finished.
+func (x *execution) awaitStored() error {
+	if x.storing == nil {
 		return nil
 	}
-	err := <-x.aside
-	x.aside = nil
+	err := <-x.storing
+	x.storing = nil
 	return err
 }
 
-// commit changes the store after what is being stored aside.
+// commit updates the store after the background store has finished.
 func (x *execution) commit(ctx context.Context, fn func(store.Tx) error) error {
-	if err := x.stored(); err != nil {
+	if err := x.awaitStored(); err != nil {
 		return err
 	}
-	return x.runs.config.Store.Update(ctx, x.owner, fn)
+	return x.config.Store.Update(ctx, x.owner, fn)
 }
 
-// release stores what is held, and more after it. The transaction's caller
-// calls released after it.
-func (x *execution) release(tx store.Tx, more ...artel.Payload) error {
-	if err := x.write(tx, slices.Concat(x.begun, x.held, more)...); err != nil || len(x.held) == 0 {
+// storePending writes the pending payloads, then more. The caller calls
+// pendingStored after the transaction.
+func (x *execution) storePending(tx store.Tx, more ...artel.Payload) error {
+	if err := x.write(tx, slices.Concat(x.pendingStart, x.pending, more)...); err != nil || len(x.pending) == 0 {
 		return err
 	}
-	return tx.Runs.Update(x.run) // what it took so far is known also after a crash
+	return tx.Runs.Update(x.run) // so that its usage survives a crash
 }
 
-func (x *execution) released() {
-	if len(x.held) > 0 {
-		x.runs.config.notifier().Discard(x.run.Conversation)
+// pendingStored drops the pending payloads and notifies followers.
+func (x *execution) pendingStored() {
+	if len(x.pending) > 0 {
+		x.config.notifier().Discard(x.run.Conversation)
 	}
-	x.begun, x.held = nil, nil
-	x.runs.config.notifier().Notify(x.run.Conversation)
+	x.pendingStart, x.pending = nil, nil
+	x.config.notifier().Notify(x.run.Conversation)
 }
 
-// callsTools reports whether the answer that is held calls tools, so that it is
-// not the end of the run.
+// callsTools reports whether the pending answer calls tools, so that the run
+// continues.
 func (x *execution) callsTools() bool {
-	if len(x.held) == 0 {
+	if len(x.pending) == 0 {
 		return false
 	}
-	m, ok := x.held[0].(artel.MessageCompleted)
+	m, ok := x.pending[0].(artel.MessageCompleted)
 	return ok && artel.HasCalls(m.Message.Parts)
 }
 
-// write stores payloads with the messages that they carry.
+// write appends payloads to the log and stores the messages that they carry.
 func (x *execution) write(tx store.Tx, payloads ...artel.Payload) error {
 	for _, p := range payloads {
 		switch p := p.(type) {
@@ -371,24 +373,26 @@ func (x *execution) writeMessage(tx store.Tx, m artel.Message) error {
 	if err != nil {
 		return err
 	}
-	// A subagent's is on no branch; else somebody may have switched to another one.
+	// A subagent's message is on no branch, and the user may have switched to
+	// another branch.
 	if c.UpdatedAt = m.CreatedAt; m.Within == "" && c.Leaf == m.Parent {
 		c.Leaf = m.ID
 	}
 	return tx.Conversations.Update(c)
 }
 
-// appendEvents writes to the log, unless somebody has taken the run over: then
-// nothing of this transaction may stay.
+// appendEvents writes to the log. It fails if another process has taken the run
+// over, so that nothing of the transaction is stored.
 func (x *execution) appendEvents(tx store.Tx, payloads ...artel.Payload) error {
-	if err := x.hold(tx); err != nil {
+	if err := x.checkLease(tx); err != nil {
 		return err
 	}
-	return x.runs.config.Events.Append(tx, x.run.Conversation, artel.Event{Run: x.run.ID, Agent: x.run.Agent, Within: x.within}, payloads...)
+	return x.config.Events.Append(tx, x.run.Conversation, artel.Event{Run: x.run.ID, Agent: x.run.Agent, Within: x.within}, payloads...)
 }
 
-// keepLease shows that this process works on the run, until ctx ends.
-func (x *execution) keepLease(ctx context.Context, cancel context.CancelCauseFunc) {
+// renewLease renews the run's lease until ctx ends, and cancels the run if the
+// lease is lost.
+func (x *execution) renewLease(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(leaseRenew)
 	defer tick.Stop()
 	for {
@@ -397,24 +401,24 @@ func (x *execution) keepLease(ctx context.Context, cancel context.CancelCauseFun
 			return
 		case <-tick.C:
 		}
-		lease := x.lease(x.runs.config.Now().Add(leaseTime))
-		err := x.runs.config.Store.Update(ctx, x.owner, func(tx store.Tx) error { return tx.Runs.Renew(lease, time.Time{}) })
+		lease := x.lease(x.config.Now().Add(leaseTime))
+		err := x.config.Store.Update(ctx, x.owner, func(tx store.Tx) error { return tx.Runs.Renew(lease, time.Time{}) })
 		switch {
 		case errors.Is(err, artel.Conflict), errors.Is(err, artel.NotFound):
 			cancel(errLeaseLost)
 			return
 		case err != nil && ctx.Err() == nil:
-			x.runs.config.Logger.Warn("a run's lease could not be renewed", "run", x.run.ID, "err", err)
+			x.config.Logger.Warn("a run's lease could not be renewed", "run", x.run.ID, "err", err)
 		}
 	}
 }
 
 // finish ends the run in one transaction: folded versions, reply, last events
-// and state. When that fails for good, the run ends as failed without folding;
-// the journal keeps the edits, and the next run or start folds them. An error
-// says that not even that was possible: the run stays until [App.Recover].
+// and state. If that fails after retries, the run ends as failed without
+// folding; the journal keeps the edits, and the next run or start folds them. If
+// that fails too, the error is returned and the run stays until [Runs.Recover].
 func (x *execution) finish(ctx context.Context, state artel.RunState, cause error) error {
-	now := x.runs.config.Now()
+	now := x.config.Now()
 	x.run.State, x.run.FinishedAt = state, &now
 	if cause != nil && state != artel.RunDone {
 		x.run.Error = x.explain(state, cause)
@@ -423,24 +427,25 @@ func (x *execution) finish(ctx context.Context, state artel.RunState, cause erro
 		if err := artifact.FoldRun(tx, x.run.Conversation, x.run.ID); err != nil {
 			return err
 		}
-		return x.end(tx)
+		return x.finishTx(tx)
 	})
 	if errors.Is(err, errInjected) || errors.Is(err, errLeaseLost) {
 		return err
 	}
 	if err != nil {
-		x.runs.config.Logger.Error("a run's artifacts could not be folded; its journal is kept", "run", x.run.ID, "err", err)
+		x.config.Logger.Error("a run's artifacts could not be folded; its journal is kept", "run", x.run.ID, "err", err)
 		x.run.State, x.run.Error = artel.RunFailed, x.explain(artel.RunFailed, err)
-		if err = x.retry(ctx, x.end); err != nil {
-			x.runs.config.Logger.Error("a run could not be ended; recovery ends it", "run", x.run.ID, "err", err)
+		if err = x.retry(ctx, x.finishTx); err != nil {
+			x.config.Logger.Error("a run could not be ended; recovery ends it", "run", x.run.ID, "err", err)
 		}
 	}
-	x.runs.config.notifier().Discard(x.run.Conversation)
-	x.runs.config.notifier().Notify(x.run.Conversation)
+	x.config.notifier().Discard(x.run.Conversation)
+	x.config.notifier().Notify(x.run.Conversation)
 	return err
 }
 
-func (x *execution) end(tx store.Tx) error {
+// finishTx writes the end of the run, if it has none yet.
+func (x *execution) finishTx(tx store.Tx) error {
 	current, err := tx.Runs.Get(x.run.ID)
 	if err != nil {
 		return err
@@ -449,10 +454,10 @@ func (x *execution) end(tx store.Tx) error {
 		return nil
 	}
 	finished := artel.RunFinished{State: x.run.State, Reply: x.run.Reply, Error: x.run.Error, Usage: x.run.Usage}
-	if err := x.write(tx, slices.Concat(x.begun, x.held)...); err != nil {
+	if err := x.write(tx, slices.Concat(x.pendingStart, x.pending)...); err != nil {
 		return err
 	}
-	if err := x.settle(tx); err != nil {
+	if err := x.closeNotes(tx); err != nil {
 		return err
 	}
 	if err := x.write(tx, finished); err != nil {
@@ -478,8 +483,8 @@ func (x *execution) retry(ctx context.Context, fn func(store.Tx) error) error {
 	}
 }
 
-// explain says for people why a run did not end well. Our own faults go to
-// the log under an id, and only the id is shown.
+// explain returns the error that users see of a run. Internal errors are logged
+// under an id, and only the id is shown.
 func (x *execution) explain(state artel.RunState, cause error) *artel.RunError {
 	switch state {
 	case artel.RunCancelled:
@@ -492,10 +497,10 @@ func (x *execution) explain(state artel.RunState, cause error) *artel.RunError {
 	kind := artel.KindOf(cause)
 	if kind == artel.Internal {
 		id := rand.Text()[:8]
-		x.runs.config.Logger.Error("a run failed", "run", x.run.ID, "error_id", id, "err", cause)
+		x.config.Logger.Error("a run failed", "run", x.run.ID, "error_id", id, "err", cause)
 		return &artel.RunError{Kind: kind, Message: "internal error " + id + "; the log says more"}
 	}
-	out := &artel.RunError{Kind: kind, Message: scrub.Line(cause.Error())} // others' errors may quote what they were sent
+	out := &artel.RunError{Kind: kind, Message: scrub.Line(cause.Error())} // errors of services may quote the request
 	if code := artel.CodeOf(cause); code != string(kind) {
 		out.Code = code
 	}

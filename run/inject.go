@@ -14,8 +14,8 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// An Injection is something that was said to a run at work, and that its model
-// has not been told yet.
+// An Injection is a message to an active run that its model has not received
+// yet.
 type Injection struct {
 	ID        artel.InjectionID `json:"id"`
 	Run       artel.RunID       `json:"run_id"`
@@ -34,8 +34,7 @@ func (i injection) of(n store.Note) Injection {
 	return Injection{artel.InjectionID(n.ID), n.Run, i.Text, n.CreatedAt}
 }
 
-// CodeRunNotActive is the error code of what can only be done while a run is at
-// work.
+// CodeRunNotActive is the error code of operations that need an active run.
 const CodeRunNotActive = "run_not_active"
 
 func notActive(op string, r artel.Run) error {
@@ -45,10 +44,10 @@ func notActive(op string, r artel.Run) error {
 	}
 }
 
-// Inject says something to a run at work: its next model call is told, or one
-// more that is made for it before the run ends. It never gets lost: where the
-// run ends badly before, the message stands at the end of its branch. A run
-// that is not at work is of kind Conflict, code "run_not_active".
+// Inject sends a message to an active run. Its next model call receives it, or
+// an additional one that is made before the run ends. If the run fails before,
+// the message is stored at the end of its branch. A run that is not active is of
+// kind Conflict, code "run_not_active".
 func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Injection, error) {
 	const op = "app.Runs.Inject"
 	if strings.TrimSpace(text) == "" {
@@ -89,7 +88,7 @@ func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Inject
 			body.Media, body.Parts = append(body.Media, a.ID), append(body.Parts, a.MediaPart())
 		}
 		n.Conversation = r.Conversation
-		if err := keep(tx, n, body); err != nil {
+		if err := putNote(tx, n, body); err != nil {
 			return err
 		}
 		return rs.config.Events.Append(tx, r.Conversation, artel.Event{Run: id, Agent: r.Agent}, artel.InjectionReceived{Injection: artel.InjectionID(n.ID), Text: body.Text})
@@ -101,15 +100,14 @@ func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Inject
 	return body.of(n), nil
 }
 
-// Inbox implements [agent.Host]. What was held for the end of the run is
-// written before it: the run has not ended. Subagents get nothing, as users
-// write to the run's own agent.
+// Inbox implements [agent.Host]. It stores the pending payloads first. Subagents
+// get nothing, as users write to the run's own agent.
 func (x *execution) Inbox(ctx context.Context, after artel.MessageID) (in agent.Inbox, err error) {
 	if x.root != nil {
 		return in, nil
 	}
 	said := false
-	err = x.runs.config.Store.View(ctx, x.owner, func(tx store.Tx) error {
+	err = x.config.Store.View(ctx, x.owner, func(tx store.Tx) error {
 		list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Run: x.run.ID, Open: true})
 		said = slices.ContainsFunc(list, func(n store.Note) bool { return n.Kind == noteInjection })
 		in.Compact = slices.ContainsFunc(list, func(n store.Note) bool { return n.Kind == noteCompaction })
@@ -119,22 +117,22 @@ func (x *execution) Inbox(ctx context.Context, after artel.MessageID) (in agent.
 		return in, err
 	}
 	err = x.commit(ctx, func(tx store.Tx) error {
-		if err := x.release(tx); err != nil {
+		if err := x.storePending(tx); err != nil {
 			return err
 		}
-		in.Said, err = x.injected(tx, after)
+		in.Said, err = x.storeInjections(tx, after)
 		return err
 	})
 	if err != nil {
 		return in, err
 	}
-	x.released()
+	x.pendingStored()
 	return in, nil
 }
 
-// injected makes messages of what people have said to the run, behind a
-// message.
-func (x *execution) injected(tx store.Tx, after artel.MessageID) ([]artel.Message, error) {
+// storeInjections makes messages of the run's open injections, as children of
+// the message after and of each other.
+func (x *execution) storeInjections(tx store.Tx, after artel.MessageID) ([]artel.Message, error) {
 	c := x.run.Conversation
 	list, err := tx.Notes.List(store.NoteQuery{Conversation: c, Kind: noteInjection, Run: x.run.ID, Open: true})
 	if err != nil {
@@ -146,7 +144,7 @@ func (x *execution) injected(tx store.Tx, after artel.MessageID) ([]artel.Messag
 		if err != nil {
 			return nil, err
 		}
-		now := x.runs.config.Now()
+		now := x.config.Now()
 		m := artel.Message{
 			ID: artel.NewMessageID(now), Conversation: c, Parent: after, Role: artel.RoleUser, Parts: body.Parts,
 			Run: x.run.ID, CreatedAt: now,
@@ -169,15 +167,14 @@ func (x *execution) injected(tx store.Tx, after artel.MessageID) ([]artel.Messag
 	return said, nil
 }
 
-// errInjected says that a run cannot end yet: somebody has just said something
-// to it, or wants it to sum up.
-var errInjected = errors.New("somebody has said something to the run")
+// errInjected reports that a run cannot end yet: an injection or a request for a
+// compaction has just arrived.
+var errInjected = errors.New("the run has an injection")
 
-// settle does, at the end of a run, what must not stay open: what people have
-// said and no model was told becomes messages of the branch, questions are
-// closed, and a compaction that has not come is told to have failed. A run that
-// would end well goes on instead.
-func (x *execution) settle(tx store.Tx) error {
+// closeNotes closes the open notes of a run that ends: injections become messages
+// of the branch, questions are denied, a requested compaction fails. A run that
+// would end as done continues instead, with errInjected.
+func (x *execution) closeNotes(tx store.Tx) error {
 	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Run: x.run.ID, Open: true})
 	if err != nil {
 		return err
@@ -209,15 +206,15 @@ func (x *execution) settle(tx store.Tx) error {
 	if !said {
 		return nil
 	}
-	tip, err := x.tip(tx)
+	tip, err := x.newestMessage(tx)
 	if err == nil {
-		_, err = x.injected(tx, tip)
+		_, err = x.storeInjections(tx, tip)
 	}
 	return err
 }
 
-// tip is the newest message of the run that is stored.
-func (x *execution) tip(tx store.Tx) (artel.MessageID, error) {
+// newestMessage returns the newest stored message of the run.
+func (x *execution) newestMessage(tx store.Tx) (artel.MessageID, error) {
 	c, err := tx.Conversations.Get(x.run.Conversation)
 	if err != nil {
 		return "", err

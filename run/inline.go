@@ -21,16 +21,16 @@ import (
 	"github.com/artelhq/artel/run/record"
 )
 
-// An InlineDraft is everything that a context is built from, given at once.
+// An InlineDraft is the whole input of a build, without a conversation.
 type InlineDraft struct {
 	Service    artel.ServiceID // a configured one; "": Target
 	Target     *InlineService  // nil, and no Service: text only, without a window
 	Agent      pipeline.Agent
 	Processors []pipeline.Setting // of the agent
-	Model      []pipeline.Setting // of the service, in the place of what it has
+	Model      []pipeline.Setting // replaces the settings of the service
 	User       pipeline.Profile
 	Messages   []InlineMessage // the last one is the head
-	Now        time.Time       // that macros tell, in the zone that they tell it in; zero: the real one, in UTC
+	Now        time.Time       // for macros, in their time zone; zero: the current time in UTC
 	Seed       uint64
 	Variables  map[string]string
 	Until      string // the id of the last processor to run; "": all
@@ -50,8 +50,8 @@ type InlineMessage struct {
 	Attachments []InlineFile
 }
 
-// An InlineFile is an attachment. Without data it is one of which only the
-// facts are known, and is taken at its word.
+// An InlineFile is an attachment. Without Data only its facts are known, and are
+// used unchecked.
 type InlineFile struct {
 	Ref       artel.Ref // zero: it is named after Name
 	Name      string
@@ -66,9 +66,9 @@ const (
 	maxInlineFiles    = 1000
 )
 
-// BuildDraft runs the whole pipeline on a draft. It reads and stores nothing, and
-// asks no service; a draft that is no draft is of kind Invalid. What went wrong
-// in the pipeline itself is in the second error, beside how far it came.
+// BuildDraft runs the whole pipeline on a draft. It reads and stores nothing and
+// calls no service. An invalid draft is of kind Invalid. failed is an error of the
+// pipeline itself, with the result so far.
 func (p *Previews) BuildDraft(ctx context.Context, in InlineDraft) (r pipeline.Result, failed *record.ContextError, err error) {
 	service, list, err := p.inlineService(in)
 	if err != nil {
@@ -177,7 +177,7 @@ func inlineHistory(list []InlineMessage, files *inlineFiles) ([]artel.Message, e
 	return out, nil
 }
 
-// inlineFiles are the sources of a draft: the files that came with it.
+// inlineFiles are the sources of a draft: its own files.
 type inlineFiles struct {
 	list []inlineFile
 }
@@ -190,7 +190,7 @@ type inlineFile struct {
 
 var errInlineName = errors.New("a file needs a ref or a name")
 
-// add keeps a file and returns the part that stands for it.
+// add adds a file and returns its part.
 func (fs *inlineFiles) add(f InlineFile) (artel.Media, error) {
 	if len(fs.list) == maxInlineFiles {
 		return artel.Media{}, artel.Errorf(artel.TooLarge, "app.Pipeline.Build", "", "more than %d files", maxInlineFiles)
@@ -208,7 +208,7 @@ func (fs *inlineFiles) add(f InlineFile) (artel.Media, error) {
 	info := media.Detect(f.Data, media.Hint{DeclaredType: f.MediaType, Filename: name})
 	if f.Data == nil {
 		f.Data = []byte{}
-		if info.Size = max(1, f.Size); f.MediaType != "" { // what is empty is described
+		if info.Size = max(1, f.Size); f.MediaType != "" { // an empty file would be described
 			info.MediaType = media.Canonical(f.MediaType)
 			info.Kind, info.DetectedBy = media.KindOf(info.MediaType), artel.FromDeclared
 		}
@@ -245,10 +245,10 @@ func (fs *inlineFiles) find(ref artel.Ref) (inlineFile, error) {
 			return f, nil
 		}
 	}
-	return inlineFile{}, artel.Errorf(artel.NotFound, "app.Pipeline.Build", ref.String(), "the draft brings no such file")
+	return inlineFile{}, artel.Errorf(artel.NotFound, "app.Pipeline.Build", ref.String(), "the draft has no such file")
 }
 
-// Overview implements [pipeline.Sources]: a draft has nothing to tell.
+// Overview implements [pipeline.Sources]: a draft has no artifacts.
 func (fs *inlineFiles) Overview(context.Context, artel.Owner, artel.ConversationID, artel.MessageID, int) (artifact.Overview, error) {
 	return artifact.Overview{}, nil
 }
@@ -272,7 +272,7 @@ func (fs *inlineFiles) Derived(ctx context.Context, _ artel.Owner, ref artel.Ref
 	return artifact.Derived{Extracted: x, Version: f.version, Visible: true, Made: true}, err
 }
 
-// An inlineReader reads a file, which is as long as the draft says.
+// An inlineReader reads a file; its size is what the draft says.
 type inlineReader struct {
 	*bytes.Reader
 	size int64

@@ -55,7 +55,7 @@ func (f *StagedMedia) Replacer(kept []artel.Artifact) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// scrubbed returns a message's input without media, and what they were.
+// scrubbed replaces the media in a message's text by refs, and returns them.
 func (k *Config) scrubbed(ctx context.Context, in Input) (Input, *StagedMedia, error) {
 	f := NewStagedMedia(k.Artifacts)
 	text, err := scrub.Text(ctx, in.Text, f.Keep)

@@ -20,25 +20,25 @@ import (
 // A Verdict is the answer to whether a call may be made.
 type Verdict = agent.Verdict
 
-// A Permission is a question that a run has asked people: whether a tool may be
-// called. It waits for [Permissions.Decide] until ExpiresAt, which denies.
+// A Permission is a question of a run to its user: whether a tool may be called.
+// It waits for [Permissions.Decide] until ExpiresAt, which denies.
 type Permission struct {
 	ID        artel.PermissionID `json:"id"`
 	Run       artel.RunID        `json:"run_id"`
 	Agent     artel.AgentName    `json:"agent"`            // that wants to call it
-	Within    artel.CallPath     `json:"within,omitempty"` // its thread, where it is a subagent
+	Within    artel.CallPath     `json:"within,omitempty"` // its thread, if it is a subagent
 	Call      artel.CallID       `json:"call_id"`
 	Name      string             `json:"name"`
 	Arguments json.RawMessage    `json:"arguments"`
 	ExpiresAt time.Time          `json:"expires_at"`
 	Decision  artel.Decision     `json:"decision,omitempty"` // "": none yet
 	Reason    artel.Resolution   `json:"reason,omitempty"`
-	Comment   string             `json:"comment,omitempty"` // of whoever answered, for the model
+	Comment   string             `json:"comment,omitempty"` // of the user, for the model
 }
 
 // permission is the body of its note.
 type permission struct {
-	Agent     artel.AgentName  `json:"agent,omitempty"` // "": the run's own, of before subagents could ask
+	Agent     artel.AgentName  `json:"agent,omitempty"` // "": the run's own, in older notes
 	Within    artel.CallPath   `json:"within,omitempty"`
 	Call      artel.CallID     `json:"call_id"`
 	Name      string           `json:"name"`
@@ -63,8 +63,8 @@ type Permissions struct{ runs *Runs }
 // NewPermissions returns the permissions of rs.
 func NewPermissions(rs *Runs) *Permissions { return &Permissions{rs} }
 
-// List returns all questions of permission that the runs of a conversation
-// have asked, in the order in which they were asked, with their answers.
+// List returns all permission questions of the runs of a conversation with their
+// answers, oldest first.
 func (ps *Permissions) List(ctx context.Context, c artel.ConversationID) ([]Permission, error) {
 	var out []Permission
 	err := ps.runs.config.view(ctx, func(tx store.Tx) error {
@@ -81,25 +81,25 @@ func (ps *Permissions) List(ctx context.Context, c artel.ConversationID) ([]Perm
 	return out, err
 }
 
-// grant is the body of a note that says which tool need not be asked about.
+// grant is the body of a note that allows a tool on a branch.
 type grant struct {
 	Name string `json:"name"`
 }
 
 // Permit implements [agent.Host], for the run's own agent or a subagent,
 // several of which may ask at once. Each question is
-// asked once: a run that is taken up again finds it, and its answer. While an
-// answer is out, the run is waiting.
+// asked once: a resumed run finds it and its answer. The run is waiting while a
+// question is open.
 func (x *execution) Permit(ctx context.Context, calls []artel.ToolCall) ([]Verdict, error) {
 	verdicts := make([]Verdict, len(calls))
 	var open []string // ids of notes
 	state := x.run.State
 	err := x.commit(ctx, func(tx store.Tx) error {
 		open, x.run.State = nil, state
-		if err := x.release(tx); err != nil {
+		if err := x.storePending(tx); err != nil {
 			return err
 		}
-		asked, err := x.asked(tx)
+		asked, err := x.questions(tx)
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (x *execution) Permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 				verdicts[i] = Verdict{Decision: artel.Always, Reason: artel.ResolvedByPerson}
 				continue
 			}
-			id, err := x.question(tx, call)
+			id, err := x.ask(tx, call)
 			if err != nil {
 				return err
 			}
@@ -132,19 +132,19 @@ func (x *execution) Permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 		if len(open) == 0 {
 			return nil
 		}
-		return x.waits(tx)
+		return x.updateState(tx)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if x.released(); len(open) == 0 {
+	if x.pendingStored(); len(open) == 0 {
 		return verdicts, nil
 	}
-	if err := x.await(ctx, open); err != nil {
+	if err := x.awaitAnswers(ctx, open); err != nil {
 		return nil, err
 	}
-	err = x.runs.config.Store.Update(ctx, x.owner, func(tx store.Tx) error {
-		asked, err := x.asked(tx)
+	err = x.config.Store.Update(ctx, x.owner, func(tx store.Tx) error {
+		asked, err := x.questions(tx)
 		if err != nil {
 			return err
 		}
@@ -159,15 +159,15 @@ func (x *execution) Permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 			}
 			verdicts[i] = p.verdict()
 		}
-		return x.waits(tx)
+		return x.updateState(tx)
 	})
 	return verdicts, err
 }
 
-// waits makes the run wait where a question of it is open, of its own agent or
-// of a subagent, and go on where none is; unless somebody has taken it over.
-func (x *execution) waits(tx store.Tx) error {
-	if err := x.hold(tx); err != nil {
+// updateState sets the run to waiting while a question of its agent or of a
+// subagent is open, and to running otherwise. It fails if the lease is lost.
+func (x *execution) updateState(tx store.Tx) error {
+	if err := x.checkLease(tx); err != nil {
 		return err
 	}
 	state, err := x.stateAtWork(tx)
@@ -178,7 +178,7 @@ func (x *execution) waits(tx store.Tx) error {
 		x.run.State = state
 		return tx.Runs.Update(x.run)
 	}
-	// What subagents take is counted by the run, which writes it meanwhile.
+	// The run writes its usage meanwhile, so only the state is changed here.
 	r, err := tx.Runs.Get(x.run.ID)
 	if err != nil || r.State == state {
 		return err
@@ -187,7 +187,7 @@ func (x *execution) waits(tx store.Tx) error {
 	return tx.Runs.Update(r)
 }
 
-// stateAtWork is that of a run that has not ended.
+// stateAtWork returns the state of a run that has not ended.
 func (x *execution) stateAtWork(tx store.Tx) (artel.RunState, error) {
 	open, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: notePermission, Run: x.run.ID, Open: true})
 	if len(open) > 0 {
@@ -196,8 +196,8 @@ func (x *execution) stateAtWork(tx store.Tx) (artel.RunState, error) {
 	return artel.RunRunning, err
 }
 
-// asked returns the questions of the run's thread, by their calls.
-func (x *execution) asked(tx store.Tx) (map[artel.CallID]store.Note, error) {
+// questions returns the questions of the thread by call.
+func (x *execution) questions(tx store.Tx) (map[artel.CallID]store.Note, error) {
 	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: notePermission, Run: x.run.ID})
 	asked := make(map[artel.CallID]store.Note, len(list))
 	for _, n := range list {
@@ -205,16 +205,16 @@ func (x *execution) asked(tx store.Tx) (map[artel.CallID]store.Note, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.Within == x.within { // some models give the ids of their calls again
+		if p.Within == x.within { // some models reuse the ids of calls
 			asked[p.Call] = n
 		}
 	}
 	return asked, err
 }
 
-// withdraw closes the questions of a thread that has come to its end, and of
-// the threads inside of it.
-func (x *execution) withdraw(tx store.Tx) error {
+// closeQuestions denies the open questions of a thread that ended and of the
+// threads inside it.
+func (x *execution) closeQuestions(tx store.Tx) error {
 	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: notePermission, Run: x.run.ID, Open: true})
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (x *execution) withdraw(tx store.Tx) error {
 	return nil
 }
 
-// granted returns the tools that somebody has allowed for good on the branch.
+// granted returns the tools that a user has always allowed on the branch.
 func (x *execution) granted(tx store.Tx) (map[string]bool, error) {
 	granted := map[string]bool{}
 	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: noteGrant})
@@ -255,16 +255,16 @@ func (x *execution) granted(tx store.Tx) (map[string]bool, error) {
 	return granted, err
 }
 
-// question asks people about a call.
-func (x *execution) question(tx store.Tx, call artel.ToolCall) (id string, err error) {
-	now := x.runs.config.Now()
-	arguments := x.runs.config.Events.shown(artel.ToolStarted{Arguments: call.Arguments}).(artel.ToolStarted).Arguments
+// ask stores the question whether a call may be made.
+func (x *execution) ask(tx store.Tx, call artel.ToolCall) (id string, err error) {
+	now := x.config.Now()
+	arguments := x.config.Events.shown(artel.ToolStarted{Arguments: call.Arguments}).(artel.ToolStarted).Arguments
 	p := permission{Agent: x.agent.Name, Within: x.within, Call: call.ID, Name: call.Name, Arguments: arguments, ExpiresAt: now.Add(x.agent.Limits.AnswerTime())}
 	n := store.Note{
 		ID: string(artel.NewPermissionID(now)), Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 		Kind: notePermission, Open: true, CreatedAt: now,
 	}
-	if err := keep(tx, n, p); err != nil {
+	if err := putNote(tx, n, p); err != nil {
 		return "", err
 	}
 	return n.ID, x.appendEvents(tx, artel.PermissionRequested{
@@ -272,22 +272,21 @@ func (x *execution) question(tx store.Tx, call artel.ToolCall) (id string, err e
 	})
 }
 
-// glance is how often somebody who waits looks whether an answer came that no
-// notification announced.
-const glance = 5 * time.Second
+// pollInterval is how often answers are read without a notification.
+const pollInterval = 5 * time.Second
 
-// await returns when all the questions are answered. Those that nobody has
-// answered in time are denied.
-func (x *execution) await(ctx context.Context, open []string) error {
-	ear := x.runs.config.notifier().Listen(x.run.Conversation)
-	defer ear.Close()
+// awaitAnswers returns when all the questions are answered. Questions that expire
+// are denied.
+func (x *execution) awaitAnswers(ctx context.Context, open []string) error {
+	listener := x.config.notifier().Listen(x.run.Conversation)
+	defer listener.Close()
 	for {
-		waiting, until, err := x.look(ctx, open)
+		waiting, until, err := x.pendingUntil(ctx, open)
 		if err != nil || !waiting {
 			return err
 		}
-		limited, stop := context.WithTimeout(ctx, min(glance, until.Sub(x.runs.config.Now())))
-		_, err = ear.Wait(limited)
+		limited, stop := context.WithTimeout(ctx, min(pollInterval, until.Sub(x.config.Now())))
+		_, err = listener.Wait(limited)
 		stop()
 		if err != nil && ctx.Err() != nil {
 			return artel.Errorf(artel.Canceled, "app.Runs", string(x.run.ID), "the run ended while it waited for a permission: %w", context.Cause(ctx))
@@ -298,8 +297,9 @@ func (x *execution) await(ctx context.Context, open []string) error {
 	}
 }
 
-// look reports whether a question is open, and when the first of those ends.
-func (x *execution) look(ctx context.Context, open []string) (waiting bool, until time.Time, err error) {
+// pendingUntil reports whether a question is open, and when the first of them
+// expires. It denies the expired ones.
+func (x *execution) pendingUntil(ctx context.Context, open []string) (waiting bool, until time.Time, err error) {
 	late := false
 	read := func(tx store.Tx, each func(store.Note, permission) error) error {
 		for _, id := range open {
@@ -320,21 +320,21 @@ func (x *execution) look(ctx context.Context, open []string) (waiting bool, unti
 		}
 		return nil
 	}
-	err = x.runs.config.Store.View(ctx, x.owner, func(tx store.Tx) error {
+	err = x.config.Store.View(ctx, x.owner, func(tx store.Tx) error {
 		return read(tx, func(_ store.Note, p permission) error {
 			if !waiting || p.ExpiresAt.Before(until) {
 				until = p.ExpiresAt
 			}
-			waiting, late = true, late || !p.ExpiresAt.After(x.runs.config.Now())
+			waiting, late = true, late || !p.ExpiresAt.After(x.config.Now())
 			return nil
 		})
 	})
 	if err != nil || !late {
 		return waiting, until, err
 	}
-	err = x.runs.config.Store.Update(ctx, x.owner, func(tx store.Tx) error {
+	err = x.config.Store.Update(ctx, x.owner, func(tx store.Tx) error {
 		err := read(tx, func(n store.Note, p permission) error {
-			if p.ExpiresAt.After(x.runs.config.Now()) {
+			if p.ExpiresAt.After(x.config.Now()) {
 				return nil
 			}
 			return x.decide(tx, n, Verdict{Decision: artel.Deny, Reason: artel.ResolvedByTimeout})
@@ -342,50 +342,49 @@ func (x *execution) look(ctx context.Context, open []string) (waiting bool, unti
 		if err != nil {
 			return err
 		}
-		return x.waits(tx)
+		return x.updateState(tx)
 	})
 	if err != nil {
 		return false, until, err
 	}
-	x.runs.config.notifier().Notify(x.run.Conversation)
-	return x.look(ctx, open)
+	x.config.notifier().Notify(x.run.Conversation)
+	return x.pendingUntil(ctx, open)
 }
 
-// decide keeps the answer to a question, and tells it.
+// decide stores the answer to a question and its event.
 func (x *execution) decide(tx store.Tx, n store.Note, v Verdict) error {
 	p, err := bodyOf[permission](n)
 	if err != nil {
 		return err
 	}
 	p.Decision, p.Reason, p.Comment, n.Open = v.Decision, v.Reason, v.Comment, false
-	if err := keep(tx, n, p); err != nil {
+	if err := putNote(tx, n, p); err != nil {
 		return err
 	}
 	if v.Decision == artel.Always {
 		g := n
 		g.ID, g.Kind = "always_"+n.ID, noteGrant
-		if err := keep(tx, g, grant{p.Name}); err != nil {
+		if err := putNote(tx, g, grant{p.Name}); err != nil {
 			return err
 		}
 	}
 	from := artel.Event{Run: x.run.ID, Agent: cmp.Or(p.Agent, x.run.Agent), Within: p.Within}
-	return x.runs.config.Events.Append(tx, x.run.Conversation, from, artel.PermissionResolved{
+	return x.config.Events.Append(tx, x.run.Conversation, from, artel.PermissionResolved{
 		Permission: artel.PermissionID(n.ID), Call: p.Call, Name: p.Name, Decision: v.Decision, Reason: v.Reason, Comment: v.Comment,
 	})
 }
 
-// CodePermissionResolved is the error code of an answer to a question that has
-// one.
+// CodePermissionResolved is the error code of an answer to an answered question.
 const CodePermissionResolved = "permission_resolved"
 
 // maxComment is the longest comment on a decision in code points.
 const maxComment = 4000
 
-// Decide answers a question of permission that a run has asked. With Always,
-// the tool is not asked about again on this branch. Where it is denied, the
-// model is told the comment, of at most 4,000 code points; it may be empty. A
-// question that is answered already, or whose run has ended, is of kind
-// Conflict, code "permission_resolved".
+// Decide answers a permission question of a run. With Always, the tool is not
+// asked about again on this branch. If the call is denied, the model receives the
+// comment, which has at most 4,000 code points. A question that is already
+// answered, or whose run has ended, is of kind Conflict, code
+// "permission_resolved".
 func (ps *Permissions) Decide(ctx context.Context, id artel.RunID, question artel.PermissionID, d artel.Decision, comment string) (Permission, error) {
 	const op = "app.Permissions.Decide"
 	comment = strings.TrimSpace(comment)
@@ -419,7 +418,7 @@ func (ps *Permissions) Decide(ctx context.Context, id artel.RunID, question arte
 		if !n.Open {
 			return &artel.Error{Op: op, Subject: string(question), Kind: artel.Conflict, Code: CodePermissionResolved, Err: errors.New("it is answered already")}
 		}
-		x := execution{runs: ps.runs, owner: artel.OwnerOf(ctx), run: r}
+		x := execution{runs: ps.runs, config: ps.runs.config, owner: artel.OwnerOf(ctx), run: r}
 		if err := x.decide(tx, n, Verdict{Decision: d, Reason: artel.ResolvedByPerson, Comment: in.Text}); err != nil {
 			return err
 		}

@@ -21,43 +21,41 @@ type Previews struct{ runs *Runs }
 // NewPreviews returns the previews of what rs would send.
 func NewPreviews(rs *Runs) *Previews { return &Previews{rs} }
 
-// A Preview is the request that a message would begin with if it were sent
-// now: the same code makes the same bytes. With its clock and seed in
-// [Input.Clock], just these are sent.
+// A Preview is the first request that a message would lead to if it were sent
+// now. If the message is sent with the preview's clock and seed in [Input.Clock],
+// the same bytes are sent.
 type Preview struct {
 	record.ContextFacts
 	Record pipeline.Record
 	Blocks []record.Block
-	// Exact says that sending it gives this RequestHash. It does not where
-	// Pending names something that is made only then.
+	// Exact says that sending the message gives this RequestHash. It is false if
+	// Pending has attachments, whose text or form is made only then.
 	Exact   bool
 	Pending []artel.AttachmentRoute
 }
 
-// Build builds the context of a message that is being written. Nothing is
-// stored of it but what is made of its attachments on this machine, and no
-// service is asked for anything. What [Runs.Send] would refuse is refused; but
-// an empty message, and one beside an active run, can be looked at.
+// Build builds the context of a draft. It calls no service, and stores nothing
+// but renditions that this machine makes of attachments. It refuses what
+// [Runs.Send] would refuse, except for an empty message and an active run.
 //
-// files are those that somebody has chosen and not yet sent. Of one that is
-// longer than its Head only that is known, so it is among Pending. An empty c
-// is a conversation that would begin with the message.
+// files are chosen and not yet uploaded. One that is longer than its Head is among
+// Pending. An empty c is a conversation that would begin with the message.
 func (p *Previews) Build(ctx context.Context, c artel.ConversationID, in Input, files ...Candidate) (Preview, error) {
 	out, _, err := p.runs.preview(ctx, c, in, 0, files)
 	return out, err
 }
 
-// glanced is how many messages [Previews.Estimate] reads first; each time that they
-// do not fill the window, it reads so many times as many, and in the end all.
-const glanced, glancedMore, glancedMost = 500, 4, 8000
+// Estimate first reads firstEstimate messages. While they do not fill the window,
+// it reads estimateFactor times as many, and beyond mostEstimated all.
+const firstEstimate, estimateFactor, mostEstimated = 500, 4, 8000
 
-// Estimate is [Previews.Build] for somebody who is typing: of a long conversation
-// it reads only the end that surely fills the window, so that it costs about the
-// same at any length. It is never Exact, and of what is dropped it names what it
-// has read.
+// Estimate is a cheaper [Previews.Build], for every key press: of a long
+// conversation it reads only the end that fills the window, so that its cost does
+// not grow with the length. It is never Exact, and names only those dropped
+// messages that it has read.
 func (p *Previews) Estimate(ctx context.Context, c artel.ConversationID, in Input, files ...Candidate) (Preview, error) {
-	for limit := glanced; ; limit *= glancedMore {
-		if limit > glancedMost {
+	for limit := firstEstimate; ; limit *= estimateFactor {
+		if limit > mostEstimated {
 			limit = 0
 		}
 		out, oldest, err := p.runs.preview(ctx, c, in, limit, files)
@@ -65,13 +63,13 @@ func (p *Previews) Estimate(ctx context.Context, c artel.ConversationID, in Inpu
 			return out, err
 		}
 		if out.Tokens.Budget == 0 {
-			limit = glancedMost
+			limit = mostEstimated
 		}
 	}
 }
 
 // preview makes a preview of the last limit messages; 0: of all. oldest is the
-// first of them where there may be others before it.
+// first message that was read, if there may be older ones.
 func (rs *Runs) preview(ctx context.Context, c artel.ConversationID, in Input, limit int, files []Candidate) (out Preview, oldest artel.MessageID, err error) {
 	if err := in.check(rs.config.Now()); err != nil && !in.empty() {
 		return out, "", err
@@ -81,14 +79,14 @@ func (rs *Runs) preview(ctx context.Context, c artel.ConversationID, in Input, l
 	}
 	exact := len(files) == 0
 	text, err := scrub.Text(ctx, in.Text, func(ctx context.Context, r io.Reader, h scrub.Hint) (string, error) {
-		exact = false // it becomes an artifact, and gets its name, when it is sent
+		exact = false // it becomes an artifact with a name when it is sent
 		return NewStagedMedia(rs.config.Artifacts).Keep(ctx, r, h)
 	})
 	if err != nil {
 		return out, "", err
 	}
 	in.Text = text
-	p, chosen, err := rs.previewing(ctx, c, in, limit, files)
+	p, chosen, err := rs.previewInput(ctx, c, in, limit, files)
 	if err != nil {
 		return out, "", err
 	}
@@ -99,7 +97,7 @@ func (rs *Runs) preview(ctx context.Context, c artel.ConversationID, in Input, l
 	call := record.New(p.Agent.Name, built, failed)
 	out = Preview{ContextFacts: call.Facts, Record: built.Record, Exact: exact && failed == nil}
 	for _, d := range built.Record.Decisions {
-		if d.Pending || chosen.partly(d.Ref) {
+		if d.Pending || chosen.isPartial(d.Ref) {
 			out.Exact, out.Pending = false, append(out.Pending, d.AttachmentRoute)
 		}
 	}
@@ -124,12 +122,12 @@ func previewBlocks(b agent.Built) []record.Block {
 	return out
 }
 
-// PreviewID is the id that the message of a preview has.
+// PreviewID is the id of the message in a preview.
 const PreviewID artel.MessageID = "msg_preview"
 
-// previewing is the input of the run that a message would start.
-func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input, limit int, files []Candidate) (out agent.Input, chosen *chosenFiles, err error) {
-	x := execution{runs: rs, owner: artel.OwnerOf(ctx), clock: in.clock(), run: artel.Run{Conversation: c}}
+// previewInput returns the input of the run that a message would start.
+func (rs *Runs) previewInput(ctx context.Context, c artel.ConversationID, in Input, limit int, files []Candidate) (out agent.Input, chosen *candidateFiles, err error) {
+	x := execution{runs: rs, config: rs.config, owner: artel.OwnerOf(ctx), clock: in.clock(), run: artel.Run{Conversation: c}}
 	if x.clock.Now.IsZero() {
 		x.clock.Now = rs.config.Now()
 	}
@@ -150,42 +148,42 @@ func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input
 				return err
 			}
 		}
-		if chosen, err = rs.config.choosing(ctx, tx, c, files); err != nil {
+		if chosen, err = rs.config.stageCandidates(ctx, tx, c, files); err != nil {
 			return err
 		}
 		m.Parts = append(m.Parts, chosen.parts...)
-		if x.selection != nil { // the selector is not asked for a preview
+		if x.selection != nil { // a preview does not call the selector
 			suited := m
 			suited.Conversation = c
 			if err := x.shortlist(tx, suited); err != nil {
 				return err
 			}
 		}
-		if x.built, err = x.runs.config.building(tx, x.owner, c, &x.agent, x.service, x.clock); err != nil {
+		if x.buildInput, err = x.config.buildInput(tx, x.owner, c, &x.agent, x.service, x.clock); err != nil {
 			return err
 		}
 		if c != "" {
-			if err := x.takeVariables(tx, history); err != nil {
+			if err := x.loadVariables(tx, history); err != nil {
 				return err
 			}
 		}
-		x.built.At, x.built.Renditions = parent, rs.config.Renditions.CachedOnly()
+		x.buildInput.At, x.buildInput.Renditions = parent, rs.config.Renditions.CachedOnly()
 		if len(files) > 0 || c == "" {
-			chosen.Sources, x.built.Sources = x.built.Sources, chosen
+			chosen.Sources, x.buildInput.Sources = x.buildInput.Sources, chosen
 		}
 		if len(m.Parts) > 0 {
 			history = append(history, m)
 		}
 		out = agent.Input{
-			Run: x.run, Agent: x.agent, Service: x.service, Tools: x.runs.config.Tools.Box(), History: history,
-			Context: x.built, Subagents: x.team(tx), Permissions: x.runs.config.Permissions,
+			Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Box(), History: history,
+			Context: x.buildInput, Subagents: x.subagentsOf(tx), Permissions: x.config.Permissions,
 		}
 		return nil
 	})
 	return out, chosen, err
 }
 
-// drafted fills in who answers, and returns the message as it would be stored.
+// drafted chooses agent and service, and returns the message that would be stored.
 func (x *execution) drafted(tx store.Tx, c artel.Conversation, in Input) (parent artel.MessageID, m artel.Message, err error) {
 	if err := x.choose(tx, c, in); err != nil {
 		return "", m, err
@@ -193,7 +191,7 @@ func (x *execution) drafted(tx store.Tx, c artel.Conversation, in Input) (parent
 	if parent, err = parentOf(tx, c, in); err != nil {
 		return "", m, err
 	}
-	// It has no conversation, as no artifact belongs to it yet.
+	// Without a conversation, as it has no artifacts of its own yet.
 	m = artel.Message{ID: PreviewID, Parent: parent, Role: artel.RoleUser}
 	if in.Text != "" {
 		m.Parts = append(m.Parts, artel.Text{Text: in.Text})
@@ -205,18 +203,18 @@ func (x *execution) drafted(tx store.Tx, c artel.Conversation, in Input) (parent
 	return parent, m, err
 }
 
-// choose picks who answers a message.
+// choose picks the agent and the service that answer a message.
 func (x *execution) choose(tx store.Tx, c artel.Conversation, in Input) error {
 	name := in.Agent
 	if name == "" {
 		name = c.Agent
 	}
 	var err error
-	if x.agent, err = x.runs.config.Settings.Agent(tx, name); err != nil {
+	if x.agent, err = x.config.Settings.Agent(tx, name); err != nil {
 		return err
 	}
 	x.selection = nil
-	service, auto, err := x.runs.config.chooser().Resolve(in.Service, c.Service, x.agent.Service)
+	service, auto, err := x.config.chooser().Resolve(in.Service, c.Service, x.agent.Service)
 	if err != nil {
 		return err
 	}
@@ -227,7 +225,7 @@ func (x *execution) choose(tx store.Tx, c artel.Conversation, in Input) error {
 	return nil
 }
 
-// parentOf is the message that a new one follows.
+// parentOf returns the message that a new one follows.
 func parentOf(tx store.Tx, c artel.Conversation, in Input) (artel.MessageID, error) {
 	parent := c.Leaf
 	if in.Parent != nil {

@@ -13,29 +13,29 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// What people send while a run is at work waits as notes in the store, so that
-// it is there after a restart: messages for their turn, injections for the next
-// model call, questions of permission for an answer.
+// Input that arrives while a run is active is stored as notes and survives a
+// restart: queued messages, injections for the next model call, permission
+// questions.
 const (
-	noteQueued     = "queued"     // its id is that of the run that will answer it
+	noteQueued     = "queued"     // its id is that of the run
 	noteInjection  = "injection"  // body: injection
-	noteCompaction = "compaction" // the run is to sum up; no body
+	noteCompaction = "compaction" // a request for a compaction; no body
 	notePermission = "permission" // body: permission
 	noteGrant      = "grant"      // body: grant; holds on the branch of its message
 )
 
-// maxWaiting is how much may wait of one kind in a conversation.
+// maxWaiting is the limit of notes of one kind that wait in a conversation.
 const maxWaiting = 50
 
-// Waiting is what waits in a conversation, in the order in which it came.
+// Waiting is what waits in a conversation, in the order of arrival.
 type Waiting struct {
 	Queued      []QueuedMessage `json:"queued"`
 	Injections  []Injection     `json:"injections"`
 	Permissions []Permission    `json:"permissions"`
-	Compaction  bool            `json:"compaction"` // the run at work sums up before its next model call
+	Compaction  bool            `json:"compaction"` // the active run compacts before its next model call
 }
 
-// A QueuedMessage is a message that waits until the runs before it have ended.
+// A QueuedMessage waits until the runs before it have ended.
 type QueuedMessage struct {
 	Run         artel.RunID     `json:"run_id"`
 	Message     artel.MessageID `json:"message_id"`
@@ -54,7 +54,7 @@ type queued struct {
 	Service     artel.ServiceID  `json:"service,omitempty"`
 	Clock       Clock            `json:"clock"`
 	Title       string           `json:"title,omitempty"`
-	Again       artel.MessageID  `json:"again,omitempty"`
+	Replaces    artel.MessageID  `json:"again,omitempty"`
 }
 
 // Waiting returns what waits in a conversation.
@@ -101,8 +101,8 @@ func bodyOf[T any](n store.Note) (v T, err error) {
 	return v, nil
 }
 
-// keep writes a note with a body.
-func keep(tx store.Tx, n store.Note, body any) error {
+// putNote writes a note with a body.
+func putNote(tx store.Tx, n store.Note, body any) error {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return artel.Errorf(artel.Internal, "app.Runs", n.ID, "a note cannot be written: %w", err)
@@ -120,8 +120,8 @@ func busy(tx store.Tx, c artel.ConversationID) (bool, error) {
 	return len(list) > 0, err
 }
 
-// enqueue keeps a message for later, with all that it brings. What is wrong
-// with it now is told now.
+// enqueue stores a message with its attachments for later. It fails if the
+// message could not be started now.
 func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.MessageID, in Input, media *StagedMedia) error {
 	if err := x.choose(tx, c, in); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 	if err != nil {
 		return err
 	}
-	kept, _, err := x.runs.config.Artifacts.StoreTx(tx, c.ID, parent, media.staged)
+	kept, _, err := x.config.Artifacts.StoreTx(tx, c.ID, parent, media.staged)
 	if err != nil {
 		return err
 	}
@@ -145,13 +145,13 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 	if err != nil {
 		return err
 	}
-	brought, err := x.runs.config.Artifacts.AddTx(tx, c.ID, in.Uploads)
+	brought, err := x.config.Artifacts.AddTx(tx, c.ID, in.Uploads)
 	if err != nil {
 		return err
 	}
 	q := queued{
 		Text: media.Replacer(kept).Replace(in.Text), Attachments: slices.Clone(in.Attachments), Parent: in.Parent, Agent: in.Agent, Service: in.Service,
-		Clock: x.clock, Title: in.title, Again: in.again,
+		Clock: x.clock, Title: in.title, Replaces: in.replaces,
 	}
 	for _, a := range slices.Concat(brought, kept) {
 		q.Attachments = append(q.Attachments, string(a.ID))
@@ -166,21 +166,21 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 	n := store.Note{
 		ID: string(x.run.ID), Conversation: c.ID, Run: x.run.ID, Message: message, Kind: noteQueued, Open: true, CreatedAt: x.run.StartedAt,
 	}
-	if err := keep(tx, n, q); err != nil {
+	if err := putNote(tx, n, q); err != nil {
 		return err
 	}
-	return x.runs.config.Events.Append(tx, c.ID, artel.Event{Run: x.run.ID, Agent: x.run.Agent}, artel.MessageQueued{Message: message, Service: x.service.ID, Text: q.Text, Attachments: q.Refs})
+	return x.config.Events.Append(tx, c.ID, artel.Event{Run: x.run.ID, Agent: x.run.Agent}, artel.MessageQueued{Message: message, Service: x.service.ID, Text: q.Text, Attachments: q.Refs})
 }
 
-// next begins with the message that has waited longest in a conversation, where
-// no run is at work there. One that cannot be begun with ends as failed, and
-// the next one's turn comes.
-func (rs *Runs) next(ctx context.Context, owner artel.Owner, c artel.ConversationID) {
-	rs.turn.Lock() // so that no message's turn comes twice here
-	defer rs.turn.Unlock()
+// startNext starts the run of the oldest queued message of a conversation, if no
+// run is active. One that cannot be started ends as failed, and the next one is
+// tried.
+func (rs *Runs) startNext(ctx context.Context, owner artel.Owner, c artel.ConversationID) {
+	rs.nextMu.Lock() // so that no message is started twice
+	defer rs.nextMu.Unlock()
 	for {
 		var first store.Note
-		job := execution{runs: rs, owner: owner}
+		job := execution{runs: rs, config: rs.config, owner: owner}
 		err := rs.config.Store.View(ctx, owner, func(tx store.Tx) error {
 			list, err := tx.Notes.List(store.NoteQuery{Conversation: c, Kind: noteQueued, Open: true})
 			if err != nil || len(list) == 0 {
@@ -195,46 +195,46 @@ func (rs *Runs) next(ctx context.Context, owner artel.Owner, c artel.Conversatio
 		}
 		var runCtx context.Context
 		if err == nil {
-			runCtx, err = rs.admit(ctx, job.run.ID)
+			runCtx, err = rs.register(ctx, job.run.ID)
 		}
 		if err != nil {
-			if artel.KindOf(err) != artel.Unavailable { // else the server stops, and its next start goes on
-				rs.config.Logger.Error("a message that waits could not be begun with; the next start tries again", "conversation", c, "err", err)
+			if artel.KindOf(err) != artel.Unavailable { // otherwise the server is stopping, and its next start continues
+				rs.config.Logger.Error("a queued message could not be started; the next start of the server tries again", "conversation", c, "err", err)
 			}
 			return
 		}
-		err = rs.config.Store.Update(ctx, owner, func(tx store.Tx) error { return job.beginQueued(tx, first.ID) })
+		err = rs.config.Store.Update(ctx, owner, func(tx store.Tx) error { return job.startQueued(tx, first.ID) })
 		if err == nil {
 			rs.config.notifier().Notify(c)
 			go func() {
-				defer rs.dismiss(job.run.ID)
+				defer rs.unregister(job.run.ID)
 				job.execute(runCtx)
 			}()
 			return
 		}
-		rs.dismiss(job.run.ID)
-		if errors.Is(err, errNotNow) || artel.CodeOf(err) == CodeRunActive {
+		rs.unregister(job.run.ID)
+		if errors.Is(err, errNotNext) || artel.CodeOf(err) == CodeRunActive {
 			return
 		}
 		job.run.Error = job.explain(artel.RunFailed, err)
-		if err := rs.drop(ctx, owner, job.run, artel.RunFailed); err != nil {
-			rs.config.Logger.Error("a message that waits could not be given up", "run", job.run.ID, "err", err)
+		if err := rs.discardQueued(ctx, owner, job.run, artel.RunFailed); err != nil {
+			rs.config.Logger.Error("a queued message could not be discarded", "run", job.run.ID, "err", err)
 			return
 		}
 	}
 }
 
-// errNotNow says that somebody else began with a message.
-var errNotNow = errors.New("its turn has come or gone")
+// errNotNext reports that a queued message was started or discarded meanwhile.
+var errNotNext = errors.New("the queued message was started or discarded")
 
-// beginQueued makes a run of a message that has waited.
-func (x *execution) beginQueued(tx store.Tx, note string) error {
+// startQueued starts the run of a queued message.
+func (x *execution) startQueued(tx store.Tx, note string) error {
 	n, err := tx.Notes.Get(note)
 	if err != nil {
 		return err
 	}
 	if _, err := tx.Runs.Active(n.Conversation); !n.Open || err == nil {
-		return errNotNow
+		return errNotNext
 	}
 	q, err := bodyOf[queued](n)
 	if err != nil {
@@ -244,24 +244,24 @@ func (x *execution) beginQueued(tx store.Tx, note string) error {
 	if err != nil {
 		return err
 	}
-	x.clock, x.run.State = q.Clock, artel.RunQueued // an attempt before this one has changed it
+	x.clock, x.run.State = q.Clock, artel.RunQueued // an earlier attempt of the transaction has changed it
 	n.Open = false
 	if err := tx.Notes.Put(n); err != nil {
 		return err
 	}
-	in := Input{Text: q.Text, Attachments: q.Attachments, Parent: q.Parent, Agent: q.Agent, Service: q.Service, title: q.Title, again: q.Again}
-	return x.open(tx, c, n.Message, in, NewStagedMedia(x.runs.config.Artifacts))
+	in := Input{Text: q.Text, Attachments: q.Attachments, Parent: q.Parent, Agent: q.Agent, Service: q.Service, title: q.Title, replaces: q.Replaces}
+	return x.start(tx, c, n.Message, in, NewStagedMedia(x.config.Artifacts))
 }
 
-// drop ends a run that has not begun.
-func (rs *Runs) drop(ctx context.Context, owner artel.Owner, r artel.Run, state artel.RunState) error {
+// discardQueued ends a queued run.
+func (rs *Runs) discardQueued(ctx context.Context, owner artel.Owner, r artel.Run, state artel.RunState) error {
 	err := rs.config.Store.Update(ctx, owner, func(tx store.Tx) error {
 		n, err := tx.Notes.Get(string(r.ID))
 		if err != nil {
 			return err
 		}
 		if !n.Open {
-			return errNotNow
+			return errNotNext
 		}
 		n.Open = false
 		if err := tx.Notes.Put(n); err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// keptContexts is how many records a conversation has at most; the oldest go.
+// keptContexts is how many records a conversation has at most; the oldest are
+// removed.
 const keptContexts = 200
 
 // Record implements [agent.Host]: it stores the context of a model call before
@@ -26,11 +27,11 @@ func (x *execution) Record(ctx context.Context, b agent.Built, failed error) err
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
 	err := x.commit(ctx, func(tx store.Tx) error {
-		if err := x.hold(tx); err != nil { // before anybody is paid
+		if err := x.checkLease(tx); err != nil { // before a call that costs something
 			return err
 		}
-		if len(x.begun) > 0 {
-			if err := x.write(tx, x.begun...); err != nil {
+		if len(x.pendingStart) > 0 {
+			if err := x.write(tx, x.pendingStart...); err != nil {
 				return err
 			}
 		}
@@ -48,17 +49,17 @@ func (x *execution) Record(ctx context.Context, b agent.Built, failed error) err
 		}
 		c.Key.Run = x.run.ID
 		c.Key.Number, err = tx.Contexts.Add(store.Context{
-			Conversation: x.run.Conversation, Run: x.run.ID, Summary: summary, Record: record, CreatedAt: x.runs.config.Now(),
+			Conversation: x.run.Conversation, Run: x.run.ID, Summary: summary, Record: record, CreatedAt: x.config.Now(),
 		}, c.Segments(b.Segments))
 		if err != nil {
 			return err
 		}
 		if failed == nil && x.within == "" {
-			if err := x.keepVariables(tx, b.Variables); err != nil {
+			if err := x.storeVariables(tx, b.Variables); err != nil {
 				return err
 			}
 		}
-		if c.Key.Number == 1 { // once in a run is often enough
+		if c.Key.Number == 1 { // once in a run is enough
 			if err := tx.Contexts.Trim(x.run.Conversation, keptContexts); err != nil {
 				return err
 			}
@@ -71,27 +72,27 @@ func (x *execution) Record(ctx context.Context, b agent.Built, failed error) err
 	x.carry(ctx, c, b)
 	x.call = c
 	x.runs.latest.Keep(c)
-	if len(x.begun) > 0 {
-		x.begun = nil
-		x.runs.config.notifier().Notify(x.run.Conversation)
+	if len(x.pendingStart) > 0 {
+		x.pendingStart = nil
+		x.config.notifier().Notify(x.run.Conversation)
 	}
 	return nil
 }
 
-// report keeps what the newest model call took.
+// report stores the usage of the newest model call.
 func (x *execution) report(tx store.Tx, u artel.Usage) error {
 	if x.call == nil {
 		return nil
 	}
 	err := tx.Contexts.Report(x.call.Key.Run, x.call.Key.Number, store.ContextReport{Usage: &u})
-	if errors.Is(err, artel.NotFound) { // it is so long ago that its record is gone
+	if errors.Is(err, artel.NotFound) { // its record was removed
 		return nil
 	}
 	return err
 }
 
-// compare notes what c has in common with the call before it, which it
-// returns; nil: there was none.
+// compare stores in c the prefix it shares with the call before it, and returns
+// that call; nil: there is none.
 func (x *execution) compare(tx store.Tx, c *record.Call) (before *record.Call, err error) {
 	if before = x.call; before == nil {
 		list, err := tx.Contexts.List(store.ContextQuery{Conversation: x.run.Conversation, Limit: 1})
@@ -103,8 +104,8 @@ func (x *execution) compare(tx store.Tx, c *record.Call) (before *record.Call, e
 			before, err = record.Load(tx, key)
 		}
 		switch {
-		case errors.Is(err, record.ErrDamaged): // the run has nothing to do with that
-			x.runs.config.Logger.Warn("the record of an earlier model call cannot be read", "run", key.Run, "number", key.Number, "err", err)
+		case errors.Is(err, record.ErrDamaged): // which must not fail this run
+			x.config.Logger.Warn("the record of an earlier model call cannot be read", "run", key.Run, "number", key.Number, "err", err)
 			return nil, nil
 		case err != nil:
 			return nil, err
@@ -119,8 +120,8 @@ func (x *execution) compare(tx store.Tx, c *record.Call) (before *record.Call, e
 	return before, err
 }
 
-// carry keeps how the media of a call went: when it is made, so that it is known
-// also of a call that fails.
+// carry stores how the media of a call were sent: when the call is made, so that
+// it is known also for a call that fails.
 func (x *execution) carry(ctx context.Context, c *record.Call, b agent.Built) {
 	if len(c.Facts.Media) == 0 {
 		return
@@ -135,12 +136,12 @@ func (x *execution) carry(ctx context.Context, c *record.Call, b agent.Built) {
 		if err == nil {
 			ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 			defer stop()
-			err = x.runs.config.Store.Update(ctx, x.owner, func(tx store.Tx) error {
+			err = x.config.Store.Update(ctx, x.owner, func(tx store.Tx) error {
 				return tx.Contexts.Report(c.Key.Run, c.Key.Number, store.ContextReport{Summary: summary})
 			})
 		}
 		if err != nil {
-			x.runs.config.Logger.Warn("how media went to a service could not be kept", "run", c.Key.Run, "number", c.Key.Number, "err", err)
+			x.config.Logger.Warn("how media went to a service could not be kept", "run", c.Key.Run, "number", c.Key.Number, "err", err)
 		}
 	}
 }

@@ -23,15 +23,15 @@ import (
 )
 
 // Runs are the use cases of runs. A run belongs to the process that holds its
-// lease, which shows signs of life by renewing it: the one that started it, or
-// another that has taken it over.
+// lease and renews it: the one that started the run, or one that has taken it
+// over.
 type Runs struct {
 	config *Config
 	holder string // names this process in leases
 
 	latest record.Recent
 
-	turn sync.Mutex // held while the next message's turn comes
+	nextMu sync.Mutex // held while the next queued message is started
 
 	mu     sync.Mutex
 	active map[artel.RunID]*activeRun // runs of this process
@@ -42,11 +42,11 @@ type Runs struct {
 type activeRun struct {
 	cancel   context.CancelCauseFunc
 	done     chan struct{}
-	retrying *artel.Retrying // that its model call was told of last; guarded by [Runs]
+	retrying *artel.Retrying // of its current model call; guarded by [Runs]
 }
 
-// retries notes that the run's model call is made again; nil: it goes on.
-func (rs *Runs) retries(id artel.RunID, r *artel.Retrying) {
+// setRetrying notes that the run's model call is being retried; nil: it is not.
+func (rs *Runs) setRetrying(id artel.RunID, r *artel.Retrying) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if a := rs.active[id]; a != nil {
@@ -54,8 +54,8 @@ func (rs *Runs) retries(id artel.RunID, r *artel.Retrying) {
 	}
 }
 
-// told adds to a run what is known here of its model call.
-func (rs *Runs) told(r artel.Run) artel.Run {
+// withRetrying adds the retry of the current model call to a run.
+func (rs *Runs) withRetrying(r artel.Run) artel.Run {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if a := rs.active[r.ID]; a != nil && r.State.Active() {
@@ -64,14 +64,14 @@ func (rs *Runs) told(r artel.Run) artel.Run {
 	return r
 }
 
-// How long a run may go without a sign of life, and how often it gives one.
+// How long a lease lasts, and how often it is renewed.
 const (
 	leaseTime  = 10 * time.Second
 	leaseRenew = 3 * time.Second
 )
 
-// CodeRunActive is the error code of what cannot be done while a run works on
-// the conversation.
+// CodeRunActive is the error code of operations that are refused while a run is
+// active in the conversation.
 const CodeRunActive = "run_active"
 
 // Causes for which a run's context ends.
@@ -96,11 +96,11 @@ type Input struct {
 	Parent      *artel.MessageID  // nil: the newest message of the active branch; "": a new root
 	Agent       artel.AgentName   // "": the conversation's
 	Service     artel.ServiceID   // "": the conversation's, else the agent's, else the default
-	Clock       *Clock            // of the preview that somebody has seen, so that just that is sent; nil: now
-	Queue       bool              // wait where a run is at work, in the place of a refusal
+	Clock       *Clock            // of a preview, so that the same bytes are sent; nil: now
+	Queue       bool              // wait while a run is active, instead of being refused
 
-	again artel.MessageID // whose place it takes, on another branch: what is attached may be from there
-	title string          // that a new conversation gets; "": from Text
+	replaces artel.MessageID // the message that this one replaces, on another branch; attachments may come from there
+	title    string          // that a new conversation gets; "": from Text
 }
 
 // Limits of one message.
@@ -110,9 +110,9 @@ const (
 )
 
 // Send stores a message and starts the run that answers it, in one
-// transaction. While another run works on the conversation, it is of kind
-// Conflict, code "run_active"; with in.Queue the message waits for its turn,
-// and the run that is returned is queued.
+// transaction. While another run is active in the conversation, the error is of
+// kind Conflict, code "run_active"; with in.Queue the message waits, and the run
+// that is returned is queued.
 func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (artel.Run, error) {
 	if err := in.check(rs.config.Now()); err != nil {
 		return artel.Run{}, err
@@ -123,16 +123,16 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 	}
 	now := rs.config.Now()
 	job := execution{
-		runs: rs, owner: artel.OwnerOf(ctx),
+		runs: rs, config: rs.config, owner: artel.OwnerOf(ctx),
 		run:   artel.Run{ID: artel.NewRunID(now), Conversation: c, State: artel.RunRunning, StartedAt: now},
 		clock: in.clock(),
 	}
 	message := artel.NewMessageID(now)
-	runCtx, err := rs.admit(ctx, job.run.ID)
+	runCtx, err := rs.register(ctx, job.run.ID)
 	if err != nil {
 		return artel.Run{}, err
 	}
-	err = rs.opening(ctx, func(tx store.Tx, conversation artel.Conversation) error {
+	err = rs.startRun(ctx, func(tx store.Tx, conversation artel.Conversation) error {
 		if in.Queue {
 			if wait, err := busy(tx, c); err != nil {
 				return err
@@ -140,22 +140,22 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 				return job.enqueue(tx, conversation, message, in, media)
 			}
 		}
-		job.run.State = artel.RunRunning // an attempt before this one may have queued it
-		return job.open(tx, conversation, message, in, media)
+		job.run.State = artel.RunRunning // an earlier attempt of the transaction may have queued it
+		return job.start(tx, conversation, message, in, media)
 	}, c)
 	if err != nil {
-		rs.dismiss(job.run.ID)
+		rs.unregister(job.run.ID)
 		return artel.Run{}, err
 	}
 	if job.run.State == artel.RunQueued {
-		rs.dismiss(job.run.ID)
+		rs.unregister(job.run.ID)
 		rs.config.notifier().Notify(c)
 		return job.run, nil
 	}
-	return rs.begin(runCtx, &job), nil
+	return rs.launch(runCtx, &job), nil
 }
 
-// clockSlack is how old a preview may be that is sent as it is.
+// clockSlack is the greatest age of a preview that is sent unchanged.
 const clockSlack = 24 * time.Hour
 
 func (in Input) empty() bool {
@@ -179,10 +179,10 @@ func (in Input) check(now time.Time) error {
 	return nil
 }
 
-// maxSeed is what numbers in JSON can hold everywhere.
+// maxSeed is the greatest integer that every JSON implementation can represent.
 const maxSeed = 1<<53 - 1
 
-// clock is that of a preview, or a new seed and the time of the build.
+// clock returns the clock of a preview, or one with a new seed.
 func (in Input) clock() Clock {
 	if in.Clock != nil {
 		return *in.Clock
@@ -196,7 +196,7 @@ func (rs *Runs) Find(ctx context.Context, id artel.RunID) (r artel.Run, err erro
 		r, err = tx.Runs.Get(id)
 		return err
 	})
-	return rs.told(r), err
+	return rs.withRetrying(r), err
 }
 
 // Active returns the run that works on c; kind NotFound if none does.
@@ -205,26 +205,26 @@ func (rs *Runs) Active(ctx context.Context, c artel.ConversationID) (r artel.Run
 		r, err = tx.Runs.Active(c)
 		return err
 	})
-	return rs.told(r), err
+	return rs.withRetrying(r), err
 }
 
-// Cancel stops a run, also inside a model's stream or a tool, and returns it
-// as it ended. What it acknowledged stays. A run that has ended is of kind
-// Conflict. One that is queued never begins.
+// Cancel stops a run, also in the middle of a model's stream or a tool call, and
+// returns the ended run. What it has stored stays. A run that has ended is of
+// kind Conflict. A queued run never starts.
 func (rs *Runs) Cancel(ctx context.Context, id artel.RunID) (artel.Run, error) {
 	r, err := rs.Find(ctx, id)
 	if err != nil {
 		return r, err
 	}
 	if r.State == artel.RunQueued {
-		err := rs.drop(ctx, artel.OwnerOf(ctx), r, artel.RunCancelled)
-		if !errors.Is(err, errNotNow) {
+		err := rs.discardQueued(ctx, artel.OwnerOf(ctx), r, artel.RunCancelled)
+		if !errors.Is(err, errNotNext) {
 			if err == nil {
 				r, err = rs.Find(ctx, id)
 			}
 			return r, err
 		}
-		if r, err = rs.Find(ctx, id); err != nil { // its turn has just come
+		if r, err = rs.Find(ctx, id); err != nil { // it has just started
 			return r, err
 		}
 	}
@@ -243,9 +243,9 @@ func (rs *Runs) Cancel(ctx context.Context, id artel.RunID) (artel.Run, error) {
 	return rs.Find(ctx, id)
 }
 
-// admit makes room for a run and returns the context it works in, which
-// outlives the request but keeps its values.
-func (rs *Runs) admit(ctx context.Context, id artel.RunID) (context.Context, error) {
+// register adds an active run and returns its context, which keeps the values of
+// the request's context but not its end.
+func (rs *Runs) register(ctx context.Context, id artel.RunID) (context.Context, error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.closed {
@@ -257,7 +257,8 @@ func (rs *Runs) admit(ctx context.Context, id artel.RunID) (context.Context, err
 	return runCtx, nil
 }
 
-func (rs *Runs) dismiss(id artel.RunID) {
+// unregister removes an active run.
+func (rs *Runs) unregister(id artel.RunID) {
 	rs.mu.Lock()
 	a := rs.active[id]
 	delete(rs.active, id)
@@ -273,7 +274,7 @@ func (rs *Runs) Close(ctx context.Context) error {
 	rs.mu.Lock()
 	rs.closed = true
 	for _, a := range rs.active {
-		a.cancel(errShutdown) // whoever comes next goes on with it
+		a.cancel(errShutdown) // the next process continues it
 	}
 	rs.mu.Unlock()
 	done := make(chan struct{})
@@ -292,8 +293,8 @@ func (rs *Runs) isActive(id artel.RunID) bool {
 	return rs.active[id] != nil
 }
 
-// open fills in the job and writes the first rows of a run.
-func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.MessageID, in Input, media *StagedMedia) error {
+// start chooses agent and service, and writes the first rows of a run.
+func (x *execution) start(tx store.Tx, c artel.Conversation, message artel.MessageID, in Input, media *StagedMedia) error {
 	if err := x.choose(tx, c, in); err != nil {
 		return err
 	}
@@ -304,12 +305,12 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	if err != nil {
 		return err
 	}
-	kept, _, err := x.runs.config.Artifacts.StoreTx(tx, c.ID, parent, media.staged)
+	kept, _, err := x.config.Artifacts.StoreTx(tx, c.ID, parent, media.staged)
 	if err != nil {
 		return err
 	}
 	in.Text = media.Replacer(kept).Replace(in.Text)
-	now := x.runs.config.Now()
+	now := x.config.Now()
 	m := artel.Message{
 		ID: message, Conversation: c.ID, Parent: parent, Role: artel.RoleUser, Run: x.run.ID, CreatedAt: now,
 	}
@@ -320,7 +321,7 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	if err != nil {
 		return err
 	}
-	brought, err := x.runs.config.Artifacts.AddTx(tx, c.ID, in.Uploads)
+	brought, err := x.config.Artifacts.AddTx(tx, c.ID, in.Uploads)
 	if err != nil {
 		return err
 	}
@@ -342,7 +343,7 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	if err := tx.Versions.Claim(c.ID, ids, m.ID); err != nil {
 		return err
 	}
-	if err := x.occupy(tx, now); err != nil {
+	if err := x.createRun(tx, now); err != nil {
 		return err
 	}
 	c.Leaf, c.UpdatedAt = m.ID, now
@@ -350,7 +351,7 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 		if c.Title = cmp.Or(in.title, titleOf(in.Text)); c.Title == "" && len(attached) > 0 {
 			c.Title = attached[0].Title
 		}
-		x.titled = c.Title
+		x.provisionalTitle = c.Title
 	}
 	if err := tx.Conversations.Update(c); err != nil {
 		return err
@@ -358,8 +359,8 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	return x.appendEvents(tx, artel.RunStarted{Message: m.ID, Service: x.service.ID}, artel.UserInput{Message: m})
 }
 
-// occupy makes the run, or one that was queued, the one that is at work.
-func (x *execution) occupy(tx store.Tx, now time.Time) error {
+// createRun creates the run with its lease, or activates a queued one.
+func (x *execution) createRun(tx store.Tx, now time.Time) error {
 	lease := x.lease(now.Add(leaseTime))
 	if x.run.State != artel.RunQueued {
 		return tx.Runs.Create(x.run, lease)
@@ -372,8 +373,8 @@ func (x *execution) occupy(tx store.Tx, now time.Time) error {
 }
 
 // attach resolves attachments to artifacts that are visible on the branch, or
-// were to the message that this one takes the place of; make is for
-// [execution.again].
+// were visible to the message that this one replaces. For make see
+// [execution.attachedBefore].
 func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.MessageID, in Input, make bool) ([]artel.Artifact, error) {
 	var found []artel.Artifact
 	for _, s := range in.Attachments {
@@ -391,8 +392,8 @@ func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.Message
 		if err == nil && ref.Version > 0 && ref.Version != a.Version {
 			a, err = pinned(tx, a, ref.Version, at)
 		}
-		if in.again != "" && errors.Is(err, artel.NotFound) {
-			a, err = x.again(tx, c, ref, in.again, make)
+		if in.replaces != "" && errors.Is(err, artel.NotFound) {
+			a, err = x.attachedBefore(tx, c, ref, in.replaces, make)
 		}
 		if err != nil {
 			if errors.Is(err, artel.NotFound) && ref.Version == 0 {
@@ -408,7 +409,7 @@ func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.Message
 	return found, nil
 }
 
-// pinned returns a as it was at a version that the branch has.
+// pinned returns a at a version that is on the branch.
 func pinned(tx store.Tx, a artel.Artifact, number int, at artel.MessageID) (artel.Artifact, error) {
 	versions, err := tx.Versions.List(a.Conversation, a.ID)
 	if err != nil {
@@ -431,7 +432,7 @@ func pinned(tx store.Tx, a artel.Artifact, number int, at artel.MessageID) (arte
 	}
 }
 
-// foldLeftovers folds what runs that ended badly have left in the journal.
+// foldLeftovers folds the edits that failed runs have left in the journal.
 func foldLeftovers(tx store.Tx, c artel.ConversationID) error {
 	edits, err := tx.Journal.Edits(c, store.EditQuery{Unfolded: true})
 	if err != nil {
@@ -450,35 +451,36 @@ func foldLeftovers(tx store.Tx, c artel.ConversationID) error {
 	return nil
 }
 
-// execution is one run at work.
+// execution is an active run, or a subagent of one.
 type execution struct {
+	config  *Config
 	runs    *Runs
 	owner   artel.Owner
 	run     artel.Run
 	agent   agent.Definition
 	service model.Service
 
-	clock Clock                        // of the first model call, and the seed of all
-	built pipeline.Input               // what its contexts are built from
-	call  *record.Call                 // the newest of its model calls; nil: none yet
-	begun []artel.Payload              // that the agent has begun, written with the record of its first call
-	held  []artel.Payload              // the reply and what follows it, written with the end
-	aside chan error                   // what is being stored while the agent goes on; nil: nothing is
-	cut   map[artel.CallID][]artel.Ref // calls that an earlier process was at, with their edits
-	from  artel.MessageID              // the stored message that it goes on from; "": its own
+	clock          Clock                        // time of the first model call, seed of all
+	buildInput     pipeline.Input               // of its model calls, without the history
+	call           *record.Call                 // its newest model call; nil: none yet
+	pendingStart   []artel.Payload              // the start of the agent, stored with the record of its first call
+	pending        []artel.Payload              // the newest answer and what follows it, stored with the next commit
+	storing        chan error                   // receives the end of the background store; nil: none runs
+	interrupted    map[artel.CallID][]artel.Ref // calls that an earlier process did not finish, with their edits
+	continuesAfter artel.MessageID              // the stored message that the run continues after; "": its own
 
-	nested []artel.Message // of its subagents until then
-	worked time.Duration   // how long processes before this one were at work on it
-	since  time.Time       // when this one began to be, by its own clock
+	nested       []artel.Message // messages of its subagents, from earlier attempts
+	workedBefore time.Duration   // by earlier processes
+	startedAt    time.Time       // in this process
 
-	attempts  attempts
-	selection *selection // what its service is chosen of; nil: it is chosen
-	titled    string     // that it has given the conversation, out of words; "": none
-	retrying  bool       // its model call was told to be made again, and nothing else since
+	tried, others    []artel.ServiceID // services that it has tried, and may try
+	selection        *selection        // among which its service is chosen; nil: it is chosen
+	provisionalTitle string            // made of the message's first words; "": the run gave the conversation no title
+	retrying         bool              // the newest payload said that the model call is retried
 
-	mates   []agent.Member // that its agent may delegate to
-	origin  artel.Run      // run as it was when the work began, for subagents: run changes meanwhile
-	within  artel.CallPath // of a subagent
-	root    *execution     // of the run that a subagent is in; nil: it is none
-	threads *threads       // of the run's subagents
+	subagents  []agent.Member // that its agent may delegate to
+	runAtStart artel.Run      // run as it was when the work began, for subagents: run changes meanwhile
+	within     artel.CallPath // its thread; "": the run itself
+	root       *execution     // of a subagent: the execution of its run; nil: it is the run itself
+	threads    *threads       // of the run's subagents
 }

@@ -20,7 +20,7 @@ import (
 // agent, service, contexts and workspace, and with the run's id, end and cost.
 // Its messages hang on the one that called it, so no branch has them.
 
-// threads are the subagents of a run, by their paths.
+// threads are the subagents of a run by path.
 type threads struct {
 	mu sync.Mutex
 	of map[artel.CallPath]*execution
@@ -41,14 +41,14 @@ func (t *threads) get(p artel.CallPath) *execution {
 	return t.of[p]
 }
 
-// team returns the agents that the execution's agent may delegate to, without
-// unknown ones.
-func (x *execution) team(tx store.Tx) (members []agent.Member) {
-	x.origin = x.run
+// subagentsOf returns the agents that the execution's agent may delegate to,
+// without unknown ones.
+func (x *execution) subagentsOf(tx store.Tx) (members []agent.Member) {
+	x.runAtStart = x.run
 	for _, name := range x.agent.Subagents {
-		d, err := x.runs.config.Settings.Agent(tx, name)
+		d, err := x.config.Settings.Agent(tx, name)
 		if err != nil {
-			x.runs.config.Logger.Warn("an agent names an unknown subagent", "agent", x.agent.Name, "subagent", name)
+			x.config.Logger.Warn("an agent names an unknown subagent", "agent", x.agent.Name, "subagent", name)
 			continue
 		}
 		members = append(members, agent.Member{Name: d.Name, Description: d.Description})
@@ -58,62 +58,62 @@ func (x *execution) team(tx store.Tx) (members []agent.Member) {
 
 // Delegate implements [agent.Host].
 func (x *execution) Delegate(ctx context.Context, d agent.Delegation) (agent.Input, error) {
-	y := &execution{runs: x.runs, owner: x.owner, run: x.origin, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.base(), cut: x.base().cut}
+	y := &execution{runs: x.runs, config: x.config, owner: x.owner, run: x.runAtStart, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.outermost(), interrupted: x.outermost().interrupted}
 	var history []artel.Message
-	err := x.runs.config.Store.View(ctx, x.owner, func(tx store.Tx) (err error) {
-		if y.agent, err = x.runs.config.Settings.Agent(tx, d.Agent); err != nil {
+	err := x.config.Store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+		if y.agent, err = x.config.Settings.Agent(tx, d.Agent); err != nil {
 			return err
 		}
 		own := y.agent.Service
-		if x.runs.config.chooser().IsAuto(own) { // what its caller works with suits the message
+		if x.config.chooser().IsAuto(own) { // what its caller works with suits the message
 			own = ""
 		}
-		service, _, err := x.runs.config.chooser().Resolve(own, x.service.ID)
+		service, _, err := x.config.chooser().Resolve(own, x.service.ID)
 		if err != nil {
 			return err
 		}
-		y.service, y.run.Agent, y.mates = service.OnWire(), y.agent.Name, y.team(tx)
-		if history, err = y.thread(tx, d); err != nil {
+		y.service, y.run.Agent, y.subagents = service.OnWire(), y.agent.Name, y.subagentsOf(tx)
+		if history, err = y.threadHistory(tx, d); err != nil {
 			return err
 		}
-		y.built, err = y.runs.config.building(tx, y.owner, y.run.Conversation, &y.agent, y.service, y.clock)
+		y.buildInput, err = y.runs.config.buildInput(tx, y.owner, y.run.Conversation, &y.agent, y.service, y.clock)
 		return err
 	})
 	if err != nil {
 		return agent.Input{}, err
 	}
-	y.built.At = y.run.Message
-	y.built.Variables, y.built.Globals = y.root.built.Variables, y.root.built.Globals
+	y.buildInput.At = y.run.Message
+	y.buildInput.Variables, y.buildInput.Globals = y.root.buildInput.Variables, y.root.buildInput.Globals
 	y.root.threads.put(y)
 	return y.input(history), nil
 }
 
-// base is the execution of the run itself.
-func (x *execution) base() *execution {
+// outermost returns the execution of the run itself.
+func (x *execution) outermost() *execution {
 	if x.root != nil {
 		return x.root
 	}
 	return x
 }
 
-// thread is what a subagent has before it: what an earlier attempt at the same
-// call has written and, unless its start is fresh, its work for earlier calls
-// of the same caller on the branch, back to a fresh start.
-func (x *execution) thread(tx store.Tx, d agent.Delegation) ([]artel.Message, error) {
+// threadHistory returns the history of a subagent: the messages of an earlier
+// attempt at the same call and, unless the start is fresh, its messages of
+// earlier calls by the same caller on the branch, back to a fresh start.
+func (x *execution) threadHistory(tx store.Tx, d agent.Delegation) ([]artel.Message, error) {
 	own, err := tx.Messages.Nested(x.run.Conversation, x.run.ID)
 	if err != nil {
 		return nil, err
 	}
 	var before []artel.Message
 	if !d.Fresh {
-		if before, err = x.earlier(tx, d, own); err != nil {
+		if before, err = x.earlierWork(tx, d, own); err != nil {
 			return nil, err
 		}
 	}
 	return append(before, slices.DeleteFunc(own, func(m artel.Message) bool { return m.Within != d.Within })...), nil
 }
 
-func (x *execution) earlier(tx store.Tx, d agent.Delegation, own []artel.Message) ([]artel.Message, error) {
+func (x *execution) earlierWork(tx store.Tx, d agent.Delegation, own []artel.Message) ([]artel.Message, error) {
 	all := own
 	if d.Within.Outer() == "" {
 		branch, err := tx.Messages.Path(x.run.Conversation, x.run.Message, 0)
@@ -142,7 +142,7 @@ func (x *execution) earlier(tx store.Tx, d agent.Delegation, own []artel.Message
 	for _, m := range all {
 		k := key{m.Run, m.Within}
 		if of[k] == nil {
-			// Those that are called at the same time know nothing of each other.
+			// Subagents that are called at the same time do not see each other.
 			if m.Agent != d.Agent || m.Within.Outer() != d.Within.Outer() || m.Parent == d.Caller {
 				continue
 			}
@@ -178,42 +178,42 @@ func startedFresh(m artel.Message, id artel.CallID) bool {
 	return true
 }
 
-// takeNested stores what a subagent tells. An answer is written together with
-// what it has cost.
-func (x *execution) takeNested(ctx context.Context, n agent.Nested) error {
+// handleNested stores a payload of a subagent. An answer is stored together with
+// its usage.
+func (x *execution) handleNested(ctx context.Context, n agent.Nested) error {
 	y := x.threads.get(n.Within)
 	if y == nil {
-		return artel.Errorf(artel.Internal, "app.Runs", string(n.Within), "nobody opened this subagent")
+		return artel.Errorf(artel.Internal, "app.Runs", string(n.Within), "the subagent was not started")
 	}
 	switch p := n.Payload.(type) {
 	case artel.MessageDelta:
-		x.runs.config.notifier().Stream(x.run.Conversation, event.Delta{
+		x.config.notifier().Stream(x.run.Conversation, event.Delta{
 			Run: x.run.ID, Agent: n.Agent, Within: n.Within, Message: p.Message, Text: p.Text, Reasoning: p.Reasoning,
 		})
 		return nil
 	case artel.MessageCompleted:
 		if p.Partial && errors.Is(context.Cause(ctx), errShutdown) {
-			return nil // whoever goes on with the run asks again
+			return nil // the process that continues the run asks again
 		}
 		if !p.Partial {
-			y.held = append(y.held, p)
+			y.pending = append(y.pending, p)
 			return nil
 		}
 	case artel.UsageReported:
 		x.run.Usage = x.run.Usage.Add(p.Usage)
 	}
-	told := append(y.held, n.Payload)
-	y.held = nil
+	payloads := append(y.pending, n.Payload)
+	y.pending = nil
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
 	_, ended := n.Payload.(artel.SubagentCompleted)
 	err := x.commit(ctx, func(tx store.Tx) (err error) {
 		if ended {
-			if err := y.withdraw(tx); err != nil {
+			if err := y.closeQuestions(tx); err != nil {
 				return err
 			}
 		}
-		if err := y.write(tx, told...); err != nil {
+		if err := y.write(tx, payloads...); err != nil {
 			return err
 		}
 		if x.run.State, err = x.stateAtWork(tx); err != nil { // another subagent may have a question open
@@ -222,7 +222,7 @@ func (x *execution) takeNested(ctx context.Context, n agent.Nested) error {
 		return tx.Runs.Update(x.run)
 	})
 	if err == nil {
-		x.runs.config.notifier().Notify(x.run.Conversation)
+		x.config.notifier().Notify(x.run.Conversation)
 	}
 	return err
 }

@@ -16,34 +16,34 @@ import (
 )
 
 const (
-	// titledFrom is how many code points of the message, and of its answer, a
-	// model is told for a title.
+	// titledFrom is how many code points of the message and of its answer a model
+	// receives for a title.
 	titledFrom = 2000
-	// longestTitle is that of one that a model makes, in code points.
+	// longestTitle is the limit of a title by a model, in code points.
 	longestTitle = 80
 )
 
-// entitle has a model give the conversation a title after its first answer,
-// where its title is the first words of the message. A title that a person gave
-// meanwhile stays. What the call took is a run of its own, so that it counts.
-func (x *execution) entitle(ctx context.Context) {
-	if x.titled == "" || x.runs.config.Errands.Titles == "" || x.run.State != artel.RunDone || x.run.Purpose != artel.RunAnswers {
+// makeTitle asks a model for a title after the first answer, if the title is
+// still made of the message's first words. The call is a run of its own, so that
+// its usage counts.
+func (x *execution) makeTitle(ctx context.Context) {
+	if x.provisionalTitle == "" || x.config.Background.Titles == "" || x.run.State != artel.RunDone || x.run.Purpose != artel.RunAnswers {
 		return
 	}
 	s := x.service
-	if x.runs.config.Errands.Titles != OwnService {
-		named, err := x.runs.config.chooser().Callable(x.runs.config.Errands.Titles)
+	if x.config.Background.Titles != OwnService {
+		named, err := x.config.chooser().Callable(x.config.Background.Titles)
 		if err != nil {
-			x.runs.config.Logger.Warn("a conversation got no title", "conversation", x.run.Conversation, "err", err)
+			x.config.Logger.Warn("a conversation got no title", "conversation", x.run.Conversation, "err", err)
 			return
 		}
 		s = named.OnWire()
 	} else if s.Demo() {
 		return // its answers are scripted
 	}
-	began := x.runs.config.Now()
+	began := x.config.Now()
 	var asked, answered artel.Message
-	err := x.runs.config.Store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+	err := x.config.Store.View(ctx, x.owner, func(tx store.Tx) (err error) {
 		if asked, err = tx.Messages.Get(x.run.Message); err == nil {
 			answered, err = tx.Messages.Get(x.run.Reply)
 		}
@@ -53,21 +53,21 @@ func (x *execution) entitle(ctx context.Context) {
 	var usage artel.Usage
 	if err == nil {
 		text := artel.Beginning(artel.TextOf(asked.Parts), titledFrom) + "\n\n---\n\n" + artel.Beginning(artel.TextOf(answered.Parts), titledFrom)
-		title, usage, err = x.runs.config.errand(ctx, s, x.runs.config.Locale.Say(phrase.TitleAsk, nil), text)
+		title, usage, err = x.config.ask(ctx, s, x.config.Locale.Say(phrase.TitleAsk, nil), text)
 	}
 	if err == nil {
-		err = x.keepTitle(context.WithoutCancel(ctx), s, titleIn(title), usage, artel.Run{
+		err = x.storeTitle(context.WithoutCancel(ctx), s, titleIn(title), usage, artel.Run{
 			ID: artel.NewRunID(began), Conversation: x.run.Conversation, Message: x.run.Message, Purpose: artel.RunTitles, State: artel.RunDone,
 			Service: s.ID, Agent: x.run.Agent, Usage: usage, StartedAt: began,
 		})
 	}
 	if err != nil {
-		x.runs.config.Logger.Info("a model gave a conversation no title; the first words stay", "conversation", x.run.Conversation, "service", s.ID, "err", err)
+		x.config.Logger.Info("a model gave a conversation no title; the first words stay", "conversation", x.run.Conversation, "service", s.ID, "err", err)
 	}
 }
 
-func (x *execution) keepTitle(ctx context.Context, s model.Service, title string, usage artel.Usage, run artel.Run) error {
-	now := x.runs.config.Now()
+func (x *execution) storeTitle(ctx context.Context, s model.Service, title string, usage artel.Usage, run artel.Run) error {
+	now := x.config.Now()
 	run.FinishedAt = &now
 	err := x.retry(ctx, func(tx store.Tx) error {
 		c, err := tx.Conversations.Get(run.Conversation)
@@ -78,25 +78,25 @@ func (x *execution) keepTitle(ctx context.Context, s model.Service, title string
 			return err
 		}
 		told := artel.ConversationTitled{Title: c.Title, Service: s.ID, Usage: usage}
-		if title != "" && c.Title == x.titled {
+		if title != "" && c.Title == x.provisionalTitle {
 			c.Title, told.Title = title, title
 			if err := tx.Conversations.Update(c); err != nil {
 				return err
 			}
 		}
-		return x.runs.config.Events.Append(tx, c.ID, artel.Event{}, told)
+		return x.config.Events.Append(tx, c.ID, artel.Event{}, told)
 	})
 	if err == nil {
-		x.runs.config.notifier().Notify(run.Conversation)
+		x.config.notifier().Notify(run.Conversation)
 	}
 	return err
 }
 
-// marks are what models put around titles.
+// marks are characters that models put around titles.
 const marks = " #*_`\"'“”‘’«»《》「」『』.。"
 
-// titleIn is the title in what a model has said: its first line, without marks
-// around it; "": there is none.
+// titleIn returns the title in an answer: its first line without marks; "": there
+// is none.
 func titleIn(said string) string {
 	said = scrub.Line(said)
 	for line := range strings.Lines(said) {

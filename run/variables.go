@@ -11,17 +11,16 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// The variables of macros belong to a branch: a run begins with those that the
-// newest message before its own was answered with, and leaves what its prompts
-// have set at its own message. So each model call of a run begins with the
-// same ones, a message that is answered again does not count twice, and
-// branches know nothing of each other. A preview leaves nothing.
+// The variables of macros belong to a branch. A run reads those stored at the
+// newest message before its own, and stores its own at its message. So each model
+// call of a run starts with the same values, a message that is answered again
+// does not count twice, and branches are independent. A preview stores nothing.
 
-// MaxVariables is how many bytes of variables are kept at one message.
+// MaxVariables is how many bytes of variables one message has at most.
 const MaxVariables = 1 << 20
 
-// takeVariables reads the variables that a build behind path begins with.
-func (x *execution) takeVariables(tx store.Tx, path []artel.Message) error {
+// loadVariables reads the variables for a build after path.
+func (x *execution) loadVariables(tx store.Tx, path []artel.Message) error {
 	ids := make([]artel.MessageID, len(path))
 	for i, m := range path {
 		ids[i] = m.ID
@@ -34,15 +33,14 @@ func (x *execution) takeVariables(tx store.Tx, path []artel.Message) error {
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return artel.Errorf(artel.Internal, "app.Runs", "variables", "%w", err)
 	}
-	x.built.Variables, x.built.Globals = v.Local, v.Global
+	x.buildInput.Variables, x.buildInput.Globals = v.Local, v.Global
 	return nil
 }
 
-// keepVariables leaves the variables at the run's message, where they are not
-// those that it began with.
-func (x *execution) keepVariables(tx store.Tx, v macro.Variables) error {
-	if maps.Equal(v.Local, x.built.Variables) && maps.Equal(v.Global, x.built.Globals) {
-		// What an earlier run left here does not hold any more.
+// storeVariables stores the variables at the run's message, if they have changed.
+func (x *execution) storeVariables(tx store.Tx, v macro.Variables) error {
+	if maps.Equal(v.Local, x.buildInput.Variables) && maps.Equal(v.Global, x.buildInput.Globals) {
+		// Those of an earlier run are replaced.
 		old, err := tx.Variables.On(x.run.Conversation, []artel.MessageID{x.run.Message})
 		if err != nil || old == nil {
 			return err
@@ -53,7 +51,7 @@ func (x *execution) keepVariables(tx store.Tx, v macro.Variables) error {
 		return err
 	}
 	if len(raw) > MaxVariables {
-		x.runs.config.Logger.Warn("the variables of macros are too large to be kept", "run", x.run.ID, "bytes", len(raw), "limit", MaxVariables)
+		x.config.Logger.Warn("the variables of macros are too large to be stored", "run", x.run.ID, "bytes", len(raw), "limit", MaxVariables)
 		return nil
 	}
 	return tx.Variables.Put(x.run.Conversation, x.run.Message, raw)

@@ -158,7 +158,7 @@ func (ui *handler) showPipeline(w http.ResponseWriter, r *http.Request, status i
 
 func (ui *handler) pipelineOf(r *http.Request, q pipelineQuery, typed *typedFields) (Pipeline, error) {
 	l := locale(r)
-	o, err := ui.app.Pipeline.Look(r.Context(), q.agent, q.service)
+	o, err := ui.app.Pipeline.Overview(r.Context(), q.agent, q.service)
 	p := Pipeline{Overview: o, At: q.at}
 	if err != nil {
 		return p, err
@@ -333,7 +333,7 @@ func (ui *handler) amendPipeline(r *http.Request, q pipelineQuery) (more []part,
 			return nil, nil, artel.Errorf(artel.Invalid, "webui", artel.Shorten(s, 40), "a revision is a number from 0")
 		}
 	}
-	o, err := ui.app.Pipeline.Look(ctx, q.agent, q.service)
+	o, err := ui.app.Pipeline.Overview(ctx, q.agent, q.service)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -56,7 +56,7 @@ func (s *site) put(t *testing.T, pairs ...string) answer {
 
 func (s *site) resolved(t *testing.T, id string) app.ProcessorState {
 	t.Helper()
-	o, err := s.app.Pipeline.Look(t.Context(), "", "")
+	o, err := s.app.Pipeline.Overview(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

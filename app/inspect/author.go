@@ -26,10 +26,10 @@ type MessagePass struct {
 // passesOf returns what each processor that changed a message made of it, in their
 // order. What is not kept any more is of kind NotFound.
 func passesOf(tx store.Tx, c *record.Call, id string) ([]MessagePass, error) {
-	passes, err := c.Made.Recipe.Changes(c.Made.Processors, id, c.Pantry(tx))
+	passes, err := c.Content.Manifest.Changes(c.Content.Processors, id, c.Contents(tx))
 	out := make([]MessagePass, len(passes))
 	for i, t := range passes {
-		s := c.Made.Processors[t.Step]
+		s := c.Content.Processors[t.Step]
 		out[i] = MessagePass{s.ID, rulesOf(s, id), t.Before.Parts, t.After.Parts}
 		if t.Rule != "" {
 			out[i].Rules = []string{t.Rule}
@@ -79,17 +79,17 @@ func authorOf(tx store.Tx, before, after *record.Call, x pipeline.ManifestMessag
 
 // authorUpTo looks at what a message was up to a processor alone; "": at all.
 func authorUpTo(tx store.Tx, before, after *record.Call, id, end string) (processor string, ok bool) {
-	a, err := courseOf(tx, before, id)
+	a, err := statesOf(tx, before, id)
 	if err != nil {
 		return "", false
 	}
-	b, err := courseOf(tx, after, id)
+	b, err := statesOf(tx, after, id)
 	if err != nil {
 		return "", false
 	}
 	last := differenceOf(a.now, b.now)
 	if last.at >= 0 {
-		processor, _ = record.Authors(after.Made.Record, id)
+		processor, _ = record.Authors(after.Content.Record, id)
 	}
 	for _, p := range orderOf(before, after) {
 		if p == end {
@@ -110,46 +110,46 @@ func authorUpTo(tx store.Tx, before, after *record.Call, id, end string) (proces
 }
 
 // A course is what became of one message in one call.
-type course struct {
+type states struct {
 	now    []byte
 	behind map[string][]byte // what it was behind each processor that changed it
 }
 
-func (s *course) through(processor string) {
+func (s *states) through(processor string) {
 	if lines, ok := s.behind[processor]; ok {
 		s.now = lines
 	}
 }
 
-func courseOf(tx store.Tx, c *record.Call, id string) (course, error) {
-	passes, err := c.Made.Recipe.Changes(c.Made.Processors, id, c.Pantry(tx))
+func statesOf(tx store.Tx, c *record.Call, id string) (states, error) {
+	passes, err := c.Content.Manifest.Changes(c.Content.Processors, id, c.Contents(tx))
 	if err != nil {
-		return course{}, err
+		return states{}, err
 	}
-	s := course{behind: make(map[string][]byte, len(passes))}
+	s := states{behind: make(map[string][]byte, len(passes))}
 	for i, t := range passes {
 		if i == 0 {
 			s.now = t.Before.Lines
 		}
-		s.behind[c.Made.Processors[t.Step].ID] = t.After.Lines
+		s.behind[c.Content.Processors[t.Step].ID] = t.After.Lines
 	}
 	if len(passes) == 0 {
-		i := slices.IndexFunc(c.Made.Recipe.Messages, func(x pipeline.ManifestMessage) bool { return x.ID == id })
+		i := slices.IndexFunc(c.Content.Manifest.Messages, func(x pipeline.ManifestMessage) bool { return x.ID == id })
 		if i < 0 {
 			return s, artel.NotFound
 		}
-		_, s.now, err = c.Made.Recipe.Messages[i].Message(c.Facts.Service, c.Pantry(tx))
+		_, s.now, err = c.Content.Manifest.Messages[i].Message(c.Facts.Service, c.Contents(tx))
 	}
 	return s, err
 }
 
 // orderOf are the processors of two calls, each once, in their order.
 func orderOf(before, after *record.Call) (out []string) {
-	for _, s := range after.Made.Processors {
+	for _, s := range after.Content.Processors {
 		out = append(out, s.ID)
 	}
 	at := 0
-	for _, s := range before.Made.Processors {
+	for _, s := range before.Content.Processors {
 		if i := slices.Index(out, s.ID); i >= 0 {
 			at = i + 1
 			continue
@@ -168,7 +168,7 @@ type difference struct {
 }
 
 // told is how much of a difference tells it from another.
-const told = 16
+const differenceLength = 16
 
 func differenceOf(a, b []byte) difference {
 	n := min(len(a), len(b))
@@ -179,7 +179,7 @@ func differenceOf(a, b []byte) difference {
 	if at == len(a) && at == len(b) {
 		return difference{at: -1}
 	}
-	return difference{at: at, was: a[at:min(len(a), at+told)], is: b[at:min(len(b), at+told)]}
+	return difference{at: at, was: a[at:min(len(a), at+differenceLength)], is: b[at:min(len(b), at+differenceLength)]}
 }
 
 // other reports whether d is not just what o was, moved by what both texts

@@ -91,7 +91,7 @@ func (cs *Contexts) with(ctx context.Context, key record.ContextKey, fn func(sto
 		if err != nil {
 			return err
 		}
-		return fn(tx, BuiltContext{s, c.Made.Record, c.Made.Recipe}, c)
+		return fn(tx, BuiltContext{s, c.Content.Record, c.Content.Manifest}, c)
 	})
 }
 
@@ -109,21 +109,21 @@ func (cs *Contexts) Find(ctx context.Context, key record.ContextKey) (out BuiltC
 // comes from. A piece that is not kept any more has no parts.
 func (cs *Contexts) Blocks(ctx context.Context, key record.ContextKey) (out []record.Block, err error) {
 	err = cs.with(ctx, key, func(tx store.Tx, _ BuiltContext, c *record.Call) error {
-		out, err = blocks(c, c.Pantry(tx))
+		out, err = blocks(c, c.Contents(tx))
 		return err
 	})
 	return out, err
 }
 
 func blocks(c *record.Call, p pipeline.Contents) ([]record.Block, error) {
-	out := make([]record.Block, len(c.Made.Recipe.Messages))
-	for i, x := range c.Made.Recipe.Messages {
+	out := make([]record.Block, len(c.Content.Manifest.Messages))
+	for i, x := range c.Content.Manifest.Messages {
 		m, _, err := x.Message(c.Facts.Service, p)
 		missing := errors.Is(err, artel.NotFound)
 		if err != nil && !missing {
 			return nil, err
 		}
-		added, changed := record.Authors(c.Made.Record, x.ID)
+		added, changed := record.Authors(c.Content.Record, x.ID)
 		out[i] = record.Block{ManifestMessage: x, Parts: m.Parts, Processor: added, Changed: changed, Incomplete: missing}
 		if out[i].Parts == nil {
 			out[i].Parts = artel.Parts{}
@@ -177,7 +177,7 @@ func (cs *Contexts) Rebuild(ctx context.Context, key record.ContextKey) (req *mo
 		if !ok {
 			return artel.Errorf(artel.Conflict, "app.Contexts.Request", string(s.Service), "the service is not configured any more")
 		}
-		if req, err = c.Made.Recipe.Rebuild(service.OnWire(), c.Pantry(tx), s.RequestHash); err == nil {
+		if req, err = c.Content.Manifest.Rebuild(service.OnWire(), c.Contents(tx), s.RequestHash); err == nil {
 			req.Names = record.NamesOf(s.Media)
 		}
 		if errors.Is(err, artel.NotFound) {

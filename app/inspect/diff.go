@@ -107,7 +107,7 @@ func diffOf(tx store.Tx, before, after *record.Call) (ContextDiff, error) {
 	if err != nil {
 		return ContextDiff{}, err
 	}
-	a, b := before.Made.Recipe, after.Made.Recipe
+	a, b := before.Content.Manifest, after.Content.Manifest
 	out := ContextDiff{
 		Before: before.Key, After: after.Key, Prefix: record.ContextPrefix{p, p.Ratio()},
 		Target: a.Head != b.Head, Tools: a.Tools != b.Tools, Messages: changesOf(a.Messages, b.Messages),
@@ -139,7 +139,7 @@ func changesOf(before, after []pipeline.ManifestMessage) []MessageChange {
 			} // else it has moved, and is told where it stands now
 		}
 		was := before[i]
-		before = slices.Concat(before[i+1:], still(before[:i], after))
+		before = slices.Concat(before[i+1:], remaining(before[:i], after))
 		if was.Same(&x) {
 			note(x, Same)
 		} else {
@@ -155,7 +155,7 @@ func changesOf(before, after []pipeline.ManifestMessage) []MessageChange {
 }
 
 // still returns those of list that are in others.
-func still(list, others []pipeline.ManifestMessage) (out []pipeline.ManifestMessage) {
+func remaining(list, others []pipeline.ManifestMessage) (out []pipeline.ManifestMessage) {
 	for _, x := range list {
 		if slices.ContainsFunc(others, func(o pipeline.ManifestMessage) bool { return o.ID == x.ID }) {
 			out = append(out, x)
@@ -168,7 +168,7 @@ func still(list, others []pipeline.ManifestMessage) (out []pipeline.ManifestMess
 const excerpt = 200
 
 func firstDiff(tx store.Tx, before, after *record.Call, p pipeline.Prefix) *FirstDiff {
-	a, b := before.Made.Recipe, after.Made.Recipe
+	a, b := before.Content.Manifest, after.Content.Manifest
 	f := &FirstDiff{Offset: p.Bytes}
 	switch {
 	case a.Head != b.Head:
@@ -183,7 +183,7 @@ func firstDiff(tx store.Tx, before, after *record.Call, p pipeline.Prefix) *Firs
 		if p.Messages >= len(list) {
 			return ""
 		}
-		_, lines, err := list[p.Messages].Message(c.Facts.Service, c.Pantry(tx))
+		_, lines, err := list[p.Messages].Message(c.Facts.Service, c.Contents(tx))
 		if err != nil || begin >= len(lines) {
 			return ""
 		}
@@ -204,11 +204,11 @@ func firstDiff(tx store.Tx, before, after *record.Call, p pipeline.Prefix) *Firs
 		f.Cause, is = CauseRemoved, was
 	}
 	f.Message, f.Origin, f.Stability = is.ID, is.Origin, is.Stability
-	f.Processors, f.Rules = blame(before.Made.Record, after.Made.Record, f.Cause, is.ID)
+	f.Processors, f.Rules = causedBy(before.Content.Record, after.Content.Record, f.Cause, is.ID)
 	if f.Cause == CauseText {
 		if one, ok := authorOf(tx, before, after, is); ok {
 			f.Processors = []string{one}
-			f.Rules = rulesBy(before.Made.Record, after.Made.Record, one, is.ID, is.MergedFrom)
+			f.Rules = rulesBy(before.Content.Record, after.Content.Record, one, is.ID, is.MergedFrom)
 		}
 	}
 	return f
@@ -232,7 +232,7 @@ func excerptOf(b []byte) string {
 
 // blame returns the processors that made a message differ, and the rules that
 // they name.
-func blame(before, after pipeline.Record, cause Cause, id string) (processors, rules []string) {
+func causedBy(before, after pipeline.Record, cause Cause, id string) (processors, rules []string) {
 	for _, record := range []pipeline.Record{before, after} {
 		for _, s := range record.Processors {
 			did := slices.Contains(s.Changed, id)

@@ -72,7 +72,7 @@ func (cs *Contexts) Why(ctx context.Context, key record.ContextKey, about string
 			return err
 		}
 		service = cmp.Or(s.Model, string(s.Service))
-		w := inquiry{tx: tx, context: s, run: run, out: &out}
+		w := query{tx: tx, context: s, run: run, out: &out}
 		if m, err := tx.Messages.Get(artel.MessageID(about)); err == nil && m.Conversation == run.Conversation {
 			return w.message(m)
 		} else if err != nil && !errors.Is(err, artel.NotFound) {
@@ -112,17 +112,17 @@ func (f WhyFinding) say(l phrase.Locale, service string) string {
 }
 
 // An inquiry is one question.
-type inquiry struct {
+type query struct {
 	tx      store.Tx
 	context BuiltContext
 	run     artel.Run
 	out     *Why
 }
 
-func (w *inquiry) find(f WhyFinding) { w.out.Findings = append(w.out.Findings, f) }
+func (w *query) find(f WhyFinding) { w.out.Findings = append(w.out.Findings, f) }
 
 // sent tells of a message that was sent, and reports whether it was.
-func (w *inquiry) sent(id string) bool {
+func (w *query) sent(id string) bool {
 	for _, x := range w.context.Recipe.Messages {
 		switch {
 		case x.ID == id:
@@ -150,7 +150,7 @@ func added(s pipeline.Step) []string   { return s.Added }
 func removed(s pipeline.Step) []string { return s.Removed }
 
 // by returns the processor whose step names the message.
-func (w *inquiry) by(id string, in func(pipeline.Step) []string) string {
+func (w *query) by(id string, in func(pipeline.Step) []string) string {
 	for _, s := range w.context.Record.Processors {
 		if slices.Contains(in(s), id) {
 			return s.ID
@@ -159,7 +159,7 @@ func (w *inquiry) by(id string, in func(pipeline.Step) []string) string {
 	return ""
 }
 
-func (w *inquiry) message(m artel.Message) error {
+func (w *query) message(m artel.Message) error {
 	id := string(m.ID)
 	if w.sent(id) {
 		w.attached(func(r artel.AttachmentRoute) bool { return r.Message == m.ID })
@@ -179,7 +179,7 @@ func (w *inquiry) message(m artel.Message) error {
 }
 
 // unloaded says why a message was not among those that were loaded.
-func (w *inquiry) unloaded(m artel.Message) error {
+func (w *query) unloaded(m artel.Message) error {
 	f := WhyFinding{Message: m.ID, Processor: pipeline.SessionLoader}
 	path, err := w.path()
 	if err != nil {
@@ -217,7 +217,7 @@ func (w *inquiry) unloaded(m artel.Message) error {
 
 // path is the branch that the call went on: to the newest message of its run
 // that was there.
-func (w *inquiry) path() ([]artel.Message, error) {
+func (w *query) path() ([]artel.Message, error) {
 	leaf := w.run.Message
 	for _, x := range slices.Backward(w.context.Recipe.Messages) {
 		if m, err := w.tx.Messages.Get(artel.MessageID(x.ID)); err == nil && m.Run == w.run.ID {
@@ -230,7 +230,7 @@ func (w *inquiry) path() ([]artel.Message, error) {
 
 // attached tells of the attachments that are meant, and reports whether there
 // are any.
-func (w *inquiry) attached(meant func(artel.AttachmentRoute) bool) bool {
+func (w *query) attached(meant func(artel.AttachmentRoute) bool) bool {
 	any := false
 	for _, d := range w.context.Record.Decisions {
 		if !meant(d.AttachmentRoute) {
@@ -249,7 +249,7 @@ func (w *inquiry) attached(meant func(artel.AttachmentRoute) bool) bool {
 	return any
 }
 
-func (w *inquiry) file(about string) error {
+func (w *query) file(about string) error {
 	named := func(ref artel.Ref, filename string) bool {
 		asked, err := artel.ParseRef(about)
 		same := err == nil && asked.Artifact == ref.Artifact && (asked.Version == 0 || asked.Version == ref.Version) && !asked.IsBlob()
@@ -274,7 +274,7 @@ func (w *inquiry) file(about string) error {
 }
 
 // holders tells why messages were not sent that hold an artifact.
-func (w *inquiry) holders(id artel.ArtifactID) error {
+func (w *query) holders(id artel.ArtifactID) error {
 	path, err := w.path()
 	if err != nil {
 		return err

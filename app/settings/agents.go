@@ -141,7 +141,7 @@ func (k *Config) findAgent(tx store.Tx, name artel.AgentName) (Agent, error) {
 }
 
 // served fills in who answers for an agent.
-func (k *Config) served(a Agent) Agent {
+func (k *Config) withService(a Agent) Agent {
 	a.Runs = k.Services.Default()
 	if a.Service != "" {
 		a.Runs, _ = k.Services.Lookup(a.Service)
@@ -156,7 +156,7 @@ func (as *Agents) List(ctx context.Context) (all []Agent, err error) {
 		return err
 	})
 	for i := range all {
-		all[i] = as.config.served(all[i])
+		all[i] = as.config.withService(all[i])
 	}
 	return all, err
 }
@@ -167,7 +167,7 @@ func (as *Agents) Find(ctx context.Context, name artel.AgentName) (a Agent, err 
 		a, err = as.config.findAgent(tx, name)
 		return err
 	})
-	return as.config.served(a), err
+	return as.config.withService(a), err
 }
 
 // Check returns what is wrong with a definition, apart from its name being
@@ -257,7 +257,7 @@ func (as *Agents) keep(ctx context.Context, d agent.Definition, revision int) (a
 		a, err = as.config.findAgent(tx, d.Name)
 		return err
 	})
-	return as.config.served(a), err
+	return as.config.withService(a), err
 }
 
 func readOnly(op string, a Agent) error {

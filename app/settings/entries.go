@@ -45,10 +45,10 @@ type UnknownSetting struct {
 	pipeline.Setting
 }
 
-// Look returns how the pipeline is configured for an agent on a service. ""
+// Overview returns how the pipeline is configured for an agent on a service. ""
 // is the lead, and the service that the agent has. Kind Invalid or NotFound
 // where there is no such agent or service.
-func (p *Pipeline) Look(ctx context.Context, name artel.AgentName, id artel.ServiceID) (o Overview, err error) {
+func (p *Pipeline) Overview(ctx context.Context, name artel.AgentName, id artel.ServiceID) (o Overview, err error) {
 	var d agent.Definition
 	err = p.config.view(ctx, func(tx store.Tx) error {
 		d, err = p.config.agent(tx, name)

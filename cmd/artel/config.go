@@ -392,8 +392,8 @@ func (c config) agents() ([]agent.Definition, error) {
 }
 
 // smallCalls configures model calls outside of runs.
-func (c config) smallCalls() app.Errands {
-	e := app.Errands{Titles: c.Titles, Selector: c.Selector}
+func (c config) smallCalls() app.BackgroundTasks {
+	e := app.BackgroundTasks{Titles: c.Titles, Selector: c.Selector}
 	if e.Titles == "off" {
 		e.Titles = ""
 	}

@@ -116,7 +116,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	providers[model.Demo] = demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario})
 	s.app, err = app.New(app.Config{
 		Store: db, Blobs: blobs, Notifier: event.NewNotifier(), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: providers,
-		Reload: s.reload, GatewayKeys: keyNames(gatewayOptions.Keys), Errands: o.config.smallCalls(),
+		Reload: s.reload, GatewayKeys: keyNames(gatewayOptions.Keys), Background: o.config.smallCalls(),
 		Files: app.FileOptions{
 			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.checkAlone, Held: uploads,
 			Shown: tool.Shown{Bytes: o.config.Files.InlineLimit, Characters: o.config.Files.ModelLimit},

@@ -20,11 +20,11 @@ import (
 // loaded is written in blocks of columns, and most of these are segments, which
 // calls share: what a call adds is short also where the conversation is long.
 type packed struct {
-	pipeline.Record              // what the loader has added is in the pieces
-	Recipe          packedRecipe `json:"recipe"`
+	pipeline.Record                // what the loader has added is in the pieces
+	Manifest        packedManifest `json:"recipe"`
 }
 
-type packedRecipe struct {
+type packedManifest struct {
 	Head      pipeline.Head              `json:"head"`
 	Tools     artel.Digest               `json:"tools,omitempty"`
 	ToolBytes int                        `json:"tool_bytes,omitempty"`
@@ -121,7 +121,7 @@ func (c *Call) Pack(before *Call) (row []byte, err error) {
 	if before != nil {
 		known = before.blocks
 	}
-	row, c.blocks, err = pack(c.Made, known)
+	row, c.blocks, err = pack(c.Content, known)
 	return row, err
 }
 
@@ -139,28 +139,28 @@ func (c *Call) Segments(request []pipeline.Segment) []store.Segment {
 
 // pack returns the row of m and the blocks that are its segments, by the ids
 // that they begin with. Known ones that have not changed are not made anew.
-func pack(m Made, known map[string]*keptBlock) (row []byte, blocks map[string]*keptBlock, err error) {
-	p := packed{m.Record, packedRecipe{Head: m.Recipe.Head, Tools: m.Recipe.Tools, ToolBytes: m.Recipe.ToolBytes}}
+func pack(m Content, known map[string]*keptBlock) (row []byte, blocks map[string]*keptBlock, err error) {
+	p := packed{m.Record, packedManifest{Head: m.Manifest.Head, Tools: m.Manifest.Tools, ToolBytes: m.Manifest.ToolBytes}}
 	p.Processors = slices.Clone(p.Processors)
 	var ids []string
 	if l := loader(p.Processors); l != nil {
 		ids, l.Added = l.Added, nil
 	}
 	var at []int
-	p.Recipe.Messages, at = inPieces(m.Recipe.Messages, ids)
+	p.Manifest.Messages, at = inPieces(m.Manifest.Messages, ids)
 	blocks = map[string]*keptBlock{}
 	for from, to := 0, 0; from < len(ids); from = to {
 		k, ok := known[ids[from]]
-		if ok && k.begin(ids[from:], at[from:], m.Recipe.Messages) {
+		if ok && k.begin(ids[from:], at[from:], m.Manifest.Messages) {
 			to = from + len(k.IDs)
 		} else {
 			ends := func() bool { return to-from >= shortBlock && endsBlock(ids[to-1]) }
 			for to = from + 1; to < len(ids) && !ends() && follows(at, to); {
 				to++
 			}
-			b := columnsOf(ids[from:to], at[from], m.Recipe.Messages)
+			b := columnsOf(ids[from:to], at[from], m.Manifest.Messages)
 			if !ends() {
-				p.Recipe.Pieces = append(p.Recipe.Pieces, piece{At: at[from], Block: &b})
+				p.Manifest.Pieces = append(p.Manifest.Pieces, piece{At: at[from], Block: &b})
 				continue
 			}
 			body, err := json.Marshal(b)
@@ -170,7 +170,7 @@ func pack(m Made, known map[string]*keptBlock) (row []byte, blocks map[string]*k
 			k = &keptBlock{b, store.Segment{Digest: artel.NewDigest(sha256.Sum256(body)), Body: body}}
 		}
 		blocks[ids[from]] = k
-		p.Recipe.Pieces = append(p.Recipe.Pieces, piece{At: at[from], Digest: k.segment.Digest})
+		p.Manifest.Pieces = append(p.Manifest.Pieces, piece{At: at[from], Digest: k.segment.Digest})
 	}
 	row, err = json.Marshal(p)
 	return row, blocks, err
@@ -232,14 +232,14 @@ func columnsOf(ids []string, at int, all []pipeline.ManifestMessage) columns {
 }
 
 // unpack reads what pack has written. segments is asked for the blocks.
-func unpack(row []byte, segments func([]artel.Digest) (map[artel.Digest][]byte, error)) (Made, error) {
+func unpack(row []byte, segments func([]artel.Digest) (map[artel.Digest][]byte, error)) (Content, error) {
 	var p packed
 	if err := json.Unmarshal(row, &p); err != nil {
-		return Made{}, err
+		return Content{}, err
 	}
-	m := Made{p.Record, pipeline.Manifest{Head: p.Recipe.Head, Tools: p.Recipe.Tools, ToolBytes: p.Recipe.ToolBytes}}
+	m := Content{p.Record, pipeline.Manifest{Head: p.Manifest.Head, Tools: p.Manifest.Tools, ToolBytes: p.Manifest.ToolBytes}}
 	var want []artel.Digest
-	for _, x := range p.Recipe.Pieces {
+	for _, x := range p.Manifest.Pieces {
 		if x.Digest != "" {
 			want = append(want, x.Digest)
 		}
@@ -249,9 +249,9 @@ func unpack(row []byte, segments func([]artel.Digest) (map[artel.Digest][]byte, 
 		return m, err
 	}
 	var ids []string
-	all, single := []pipeline.ManifestMessage{}, p.Recipe.Messages
-	for i := range p.Recipe.Pieces {
-		x := &p.Recipe.Pieces[i]
+	all, single := []pipeline.ManifestMessage{}, p.Manifest.Messages
+	for i := range p.Manifest.Pieces {
+		x := &p.Manifest.Pieces[i]
 		if x.Block == nil {
 			x.Block = &columns{}
 			if err := json.Unmarshal(bodies[x.Digest], x.Block); err != nil {
@@ -272,7 +272,7 @@ func unpack(row []byte, segments func([]artel.Digest) (map[artel.Digest][]byte, 
 			return m, err
 		}
 	}
-	m.Recipe.Messages = append(all, single...)
+	m.Manifest.Messages = append(all, single...)
 	if l := loader(m.Processors); l != nil {
 		l.Added = ids
 	}

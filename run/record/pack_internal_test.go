@@ -16,11 +16,11 @@ import (
 )
 
 // sampleMade has n messages as they come and go, with the first k dropped.
-func sampleMade(t *rapid.T, n, k int) Made {
+func sampleMade(t *rapid.T, n, k int) Content {
 	loads := pipeline.Step{ID: pipeline.SessionLoader}
-	m := Made{Record: pipeline.Record{Processors: []pipeline.Step{{ID: "first"}}}}
-	m.Recipe.Head = pipeline.Head{Service: "s", Model: "m"}
-	m.Recipe.Messages = []pipeline.ManifestMessage{}
+	m := Content{Record: pipeline.Record{Processors: []pipeline.Step{{ID: "first"}}}}
+	m.Manifest.Head = pipeline.Head{Service: "s", Model: "m"}
+	m.Manifest.Messages = []pipeline.ManifestMessage{}
 	odd := rapid.SampledFrom([]int{8, 30, 1000}).Draw(t, "one of so many is odd")
 	rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	for i := range n {
@@ -47,7 +47,7 @@ func sampleMade(t *rapid.T, n, k int) Made {
 			x.Role = "narrator"
 		}
 		if i >= k {
-			m.Recipe.Messages = append(m.Recipe.Messages, x)
+			m.Manifest.Messages = append(m.Manifest.Messages, x)
 		}
 	}
 	m.Processors = append(m.Processors, loads)
@@ -59,7 +59,7 @@ func TestPacked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{0, 1, 40, 900}).Draw(t, "messages")
 		want := sampleMade(t, n, rapid.IntRange(0, n).Draw(t, "dropped"))
-		if ms := want.Recipe.Messages; rapid.Bool().Draw(t, "moved") && len(ms) > 9 {
+		if ms := want.Manifest.Messages; rapid.Bool().Draw(t, "moved") && len(ms) > 9 {
 			ms[0], ms[len(ms)-1] = ms[len(ms)-1], ms[0]
 		}
 		kept := map[artel.Digest][]byte{}
@@ -92,10 +92,10 @@ func TestPacked(t *testing.T) {
 // that of a shorter one, also when its beginning is dropped.
 func TestPackedShares(t *testing.T) {
 	longest := func(n, dropped int, known map[string]*keptBlock) (int, int, map[string]*keptBlock) {
-		m := Made{Record: pipeline.Record{Processors: []pipeline.Step{{ID: pipeline.SessionLoader}}}}
+		m := Content{Record: pipeline.Record{Processors: []pipeline.Step{{ID: pipeline.SessionLoader}}}}
 		for i := dropped; i < n; i++ {
 			x := pipeline.ManifestMessage{ID: fmt.Sprintf("msg_%020d", i*i), Role: artel.RoleUser, Origin: pipeline.OriginHistory, Stability: pipeline.Session, Stored: true, Bytes: 400}
-			m.Processors[0].Added, m.Recipe.Messages = append(m.Processors[0].Added, x.ID), append(m.Recipe.Messages, x)
+			m.Processors[0].Added, m.Manifest.Messages = append(m.Processors[0].Added, x.ID), append(m.Manifest.Messages, x)
 		}
 		row, blocks, err := pack(m, known)
 		if err != nil {
@@ -134,7 +134,7 @@ func TestPackedDamaged(t *testing.T) {
 	} {
 		row := []byte(`{"processors":[{"id":"session-loader"}],"recipe":{"head":{},"messages":[],"pieces":[` + s + `]}}`)
 		if got, err := unpack(row, func([]artel.Digest) (map[artel.Digest][]byte, error) { return nil, nil }); err == nil {
-			t.Errorf("%s was read as %+v", s, slices.Clone(got.Recipe.Messages))
+			t.Errorf("%s was read as %+v", s, slices.Clone(got.Manifest.Messages))
 		}
 	}
 }

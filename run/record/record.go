@@ -81,18 +81,18 @@ func ErrorOf(err error) *ContextError {
 }
 
 // made is what is kept of a context beside its facts.
-type Made struct {
+type Content struct {
 	pipeline.Record
-	Recipe pipeline.Manifest
+	Manifest pipeline.Manifest
 }
 
 // A call is the context of a model call while its run is at work.
 type Call struct {
-	Key   ContextKey
-	Facts ContextFacts
-	Made  Made
-	lines map[artel.Digest][]byte // of its segments
-	sent  []pipeline.Message      // one for each of the recipe; nil where it was read from the store
+	Key     ContextKey
+	Facts   ContextFacts
+	Content Content
+	lines   map[artel.Digest][]byte // of its segments
+	sent    []pipeline.Message      // one for each of the recipe; nil where it was read from the store
 
 	blocks map[string]*keptBlock // of its row; nil where it was read from the store
 }
@@ -100,14 +100,14 @@ type Call struct {
 // linesOf returns those of one of its messages; nil where they are gone.
 func (c *Call) linesOf(tx store.Tx, x pipeline.ManifestMessage) ([]byte, error) {
 	for i := range c.sent {
-		if m := &c.sent[i]; x.Stored && c.Made.Recipe.Messages[i].ID == x.ID { // else they are among the segments
+		if m := &c.sent[i]; x.Stored && c.Content.Manifest.Messages[i].ID == x.ID { // else they are among the segments
 			return pipeline.Lines(model.Message{Role: m.Role, Parts: m.Parts})
 		}
 	}
 	if lines, ok := c.lines[x.Digest]; ok && !x.Stored {
 		return lines, nil
 	}
-	_, lines, err := x.Message(c.Facts.Service, c.Pantry(tx))
+	_, lines, err := x.Message(c.Facts.Service, c.Contents(tx))
 	if errors.Is(err, artel.NotFound) {
 		return nil, nil
 	}
@@ -123,8 +123,8 @@ func New(a artel.AgentName, b agent.Built, failed error) *Call {
 			Agent: a, Service: b.Service.ID, Model: b.Service.Model, Clock: b.Now, Seed: b.Seed,
 			RequestHash: b.Record.RequestHash, Messages: len(b.Manifest.Messages), Tokens: b.Record.Tokens, Error: ErrorOf(failed),
 		},
-		Made:  Made{b.Record, b.Manifest},
-		lines: make(map[artel.Digest][]byte, len(b.Segments)),
+		Content: Content{b.Record, b.Manifest},
+		lines:   make(map[artel.Digest][]byte, len(b.Segments)),
 	}
 	if failed == nil {
 		c.Facts.Bytes, c.sent = b.Manifest.Bytes(), b.Messages
@@ -182,7 +182,7 @@ func (l *Recent) Find(key ContextKey) *Call {
 // earlier call of the conversation.
 func (c *Call) Prefix(tx store.Tx, before *Call) (pipeline.Prefix, error) {
 	after := c
-	return after.Made.Recipe.Prefix(before.Made.Recipe, func(earlier bool, x pipeline.ManifestMessage) ([]byte, error) {
+	return after.Content.Manifest.Prefix(before.Content.Manifest, func(earlier bool, x pipeline.ManifestMessage) ([]byte, error) {
 		c := after
 		if earlier {
 			c = before
@@ -191,8 +191,8 @@ func (c *Call) Prefix(tx store.Tx, before *Call) (pipeline.Prefix, error) {
 	})
 }
 
-// Pantry has what the call was made of.
-func (c *Call) Pantry(tx store.Tx) pipeline.Contents {
+// Contents has what the call was made of.
+func (c *Call) Contents(tx store.Tx) pipeline.Contents {
 	return pipeline.Contents{
 		Stored: tx.Messages.Get,
 		Segment: func(d artel.Digest) ([]byte, error) {
@@ -221,7 +221,7 @@ func Load(tx store.Tx, key ContextKey) (*Call, error) {
 		return nil, damaged(err)
 	}
 	var lost error // of the store, which is no fault of the record
-	c.Made, err = unpack(row.Record, func(want []artel.Digest) (map[artel.Digest][]byte, error) {
+	c.Content, err = unpack(row.Record, func(want []artel.Digest) (map[artel.Digest][]byte, error) {
 		var segments []store.Segment
 		segments, lost = tx.Contexts.Segments(row.Conversation, want)
 		bodies := make(map[artel.Digest][]byte, len(segments))
@@ -237,15 +237,15 @@ func Load(tx store.Tx, key ContextKey) (*Call, error) {
 		return nil, damaged(err)
 	}
 	var want []artel.Digest
-	if d := c.Made.Recipe.Tools; d != "" {
+	if d := c.Content.Manifest.Tools; d != "" {
 		want = append(want, d)
 	}
-	for _, m := range c.Made.Recipe.Messages {
+	for _, m := range c.Content.Manifest.Messages {
 		if !m.Stored {
 			want = append(want, m.Digest)
 		}
 	}
-	for _, s := range c.Made.Processors {
+	for _, s := range c.Content.Processors {
 		for _, d := range s.Before {
 			want = append(want, d)
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// Errands are small model calls beside those of agents. None of them keeps a
-// run waiting for long, or fails it.
-type Errands struct {
+// BackgroundTasks are small model calls beside those of agents. They never fail a
+// run.
+type BackgroundTasks struct {
 	// Titles is the service that gives conversations their titles, after the
 	// first answer; [OwnService] is the one that has answered. "": the first
 	// words of the first message stay the title.
@@ -29,12 +29,13 @@ const (
 	OwnService artel.ServiceID = "own"
 )
 
-// errandTime is how long an errand may take.
-const errandTime = 30 * time.Second
+// backgroundTimeout is the limit of one task.
+const backgroundTimeout = 30 * time.Second
 
-// errand asks a service one thing, and returns its answer and what that took.
-func (k *Config) errand(ctx context.Context, s model.Service, instruction, text string) (said string, usage artel.Usage, err error) {
-	ctx, stop := context.WithTimeout(ctx, errandTime)
+// ask makes a call with an instruction and a text, and returns the answer and its
+// usage.
+func (k *Config) ask(ctx context.Context, s model.Service, instruction, text string) (said string, usage artel.Usage, err error) {
+	ctx, stop := context.WithTimeout(ctx, backgroundTimeout)
 	defer stop()
 	request := &model.Request{Service: s, Messages: []model.Message{
 		{Role: artel.RoleSystem, Parts: artel.Parts{artel.Text{Text: instruction}}},

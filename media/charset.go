@@ -46,11 +46,11 @@ type legacyCheck struct {
 
 type trial struct {
 	textVerdict
-	decoder *encoding.Decoder
-	pending [8]byte // the beginning of a truncated character
-	held    int
-	bad     bool
-	scratch *scratch // shared by the trials of one stream
+	decoder    *encoding.Decoder
+	pending    [8]byte // the beginning of a truncated character
+	pendingLen int
+	bad        bool
+	scratch    *scratch // shared by the trials of one stream
 }
 
 type scratch struct {
@@ -256,7 +256,7 @@ func startTrial(charset string, confidence float64, buffers *scratch) *trial {
 }
 
 // holds reports whether all fed bytes are text without a truncated character.
-func (t *trial) holds() bool { return !t.bad && t.held == 0 }
+func (t *trial) holds() bool { return !t.bad && t.pendingLen == 0 }
 
 // feed decodes the next piece and checks the result. A panic of the decoder means
 // that the bytes are no text.
@@ -271,13 +271,13 @@ func (t *trial) feed(p []byte) {
 	}
 	in, out := &t.scratch.in, &t.scratch.out
 	for len(p) > 0 && !t.bad {
-		held := copy(in[:], t.pending[:t.held])
+		held := copy(in[:], t.pending[:t.pendingLen])
 		n := copy(in[held:], p)
 		p = p[n:]
 		written, read, err := t.decoder.Transform(out[:], in[:held+n], false)
 		rest := in[read : held+n]
 		t.bad = !plainText(out[:written]) || len(rest) > len(t.pending) || err != nil && !errors.Is(err, transform.ErrShortSrc)
-		t.held = copy(t.pending[:], rest)
+		t.pendingLen = copy(t.pending[:], rest)
 	}
 }
 

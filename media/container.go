@@ -196,7 +196,7 @@ func bigEndian(b []byte) (v uint64) {
 }
 
 // matroska reads the document type and, where it sees them, the tracks.
-func matroska(head []byte) signed {
+func matroska(head []byte) signatureMatch {
 	h := readMatroska(head)
 	kind, minor := "video/", "x-matroska"
 	if h.audio && !h.video {
@@ -205,5 +205,5 @@ func matroska(head []byte) signed {
 	if h.docType == "webm" {
 		minor = "webm"
 	}
-	return signed{mediaType: kind + minor, strong: h.docType != "", tracks: h.audio || h.video}
+	return signatureMatch{mediaType: kind + minor, strong: h.docType != "", tracks: h.audio || h.video}
 }

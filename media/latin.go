@@ -22,16 +22,16 @@ type language struct {
 	weight  float64
 }
 
-// A page is a charset and its languages.
-type page struct {
+// A latinCharset is a charset and its languages.
+type latinCharset struct {
 	charset   string
 	table     *charmap.Charmap
 	languages []language
 }
 
-// pages returns the charsets; of equal ones the first wins.
-func pages() [5]page {
-	return [...]page{
+// latinCharsets returns the charsets; of equal ones the first wins.
+func latinCharsets() [5]latinCharset {
+	return [...]latinCharset{
 		{"windows-1252", charmap.Windows1252, []language{
 			{"éèêëàâæçîïôœùûüÿ", 1},
 			{"äöüßé", 1},
@@ -75,7 +75,7 @@ func guessLatin(sample []byte) (charset string, confidence float64) {
 	if ascii < 2*high {
 		return "", 0
 	}
-	for _, p := range pages() {
+	for _, p := range latinCharsets() {
 		if fit := p.fit(sample); fit > confidence && fit >= leastLatin {
 			charset, confidence = p.charset, fit
 		}
@@ -85,7 +85,7 @@ func guessLatin(sample []byte) (charset string, confidence float64) {
 
 // fit returns the share of non-ASCII letters that belong to the best language of the
 // page, less implausible characters.
-func (p page) fit(sample []byte) float64 {
+func (p latinCharset) fit(sample []byte) float64 {
 	var counts [16]int
 	var letters, odd int
 	var before rune

@@ -131,7 +131,7 @@ func (s *Sniffer) startUTF16(passed int64) {
 func (s *Sniffer) Info() artel.MediaInfo {
 	declared, charset := cleanType(s.hint.DeclaredType)
 	info := artel.MediaInfo{DeclaredType: declared, Size: s.size}
-	if saysNothing(declared) {
+	if isUninformative(declared) {
 		declared = ""
 	}
 	if s.size == 0 {
@@ -207,13 +207,13 @@ func nameText(info artel.MediaInfo, declared, filename string, v textVerdict, he
 
 // The confidences of types for bytes that are not text.
 const (
-	sure      = 1.0 // a signature
-	told      = 0.7 // a declaration without a signature
-	supposed  = 0.6 // an extension without a signature
-	resembles = 0.5 // a signature short enough for chance
+	signatureConfidence = 1.0 // a signature
+	declaredConfidence  = 0.7 // a declaration without a signature
+	extensionConfidence = 0.6 // an extension without a signature
+	weakConfidence      = 0.5 // a signature short enough for chance
 )
 
-func nameBinary(info artel.MediaInfo, declared, filename string, sig signed) artel.MediaInfo {
+func nameBinary(info artel.MediaInfo, declared, filename string, sig signatureMatch) artel.MediaInfo {
 	set := func(mediaType string, by artel.MediaSource, confidence float64) artel.MediaInfo {
 		info.MediaType, info.DetectedBy, info.Confidence = mediaType, by, confidence
 		info.Kind = KindOf(mediaType)
@@ -224,8 +224,8 @@ func nameBinary(info artel.MediaInfo, declared, filename string, sig signed) art
 		by         artel.MediaSource
 		confidence float64
 	}{
-		{Canonical(declared), artel.FromDeclared, told},
-		{binaryExtension(filename), artel.FromExtension, supposed},
+		{Canonical(declared), artel.FromDeclared, declaredConfidence},
+		{binaryExtension(filename), artel.FromExtension, extensionConfidence},
 	}
 	for _, c := range claims {
 		if c.mediaType == "" || isText(c.mediaType) {
@@ -235,7 +235,7 @@ func nameBinary(info artel.MediaInfo, declared, filename string, sig signed) art
 			return set(c.mediaType, c.by, c.confidence)
 		}
 		if t, ok := sig.agrees(c.mediaType); ok {
-			return set(t, c.by, sure)
+			return set(t, c.by, signatureConfidence)
 		}
 		if c.by == artel.FromDeclared {
 			break // contradicted: the extension is no better evidence
@@ -245,8 +245,8 @@ func nameBinary(info artel.MediaInfo, declared, filename string, sig signed) art
 	case sig.mediaType == "":
 		return set(octetStream, artel.FromContent, 0)
 	case sig.strong:
-		return set(sig.mediaType, artel.FromSignature, sure)
+		return set(sig.mediaType, artel.FromSignature, signatureConfidence)
 	default:
-		return set(sig.mediaType, artel.FromSignature, resembles)
+		return set(sig.mediaType, artel.FromSignature, weakConfidence)
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 const octetStream = "application/octet-stream"
 
-// A signed is the result of a signature check; the zero value: unknown.
-type signed struct {
+// A signatureMatch is the result of a signature check; the zero value: unknown.
+type signatureMatch struct {
 	mediaType string
 	strong    bool // beyond chance
 	tracks    bool // audio and video are distinguished
@@ -21,43 +21,43 @@ type signed struct {
 }
 
 // asciiSignature recognises document formats whose bytes may be text.
-func asciiSignature(head []byte) signed {
+func asciiSignature(head []byte) signatureMatch {
 	switch {
 	case isPDF(head):
-		return signed{mediaType: "application/pdf", strong: true}
+		return signatureMatch{mediaType: "application/pdf", strong: true}
 	case isRTF(head):
-		return signed{mediaType: "application/rtf", strong: true}
+		return signatureMatch{mediaType: "application/rtf", strong: true}
 	}
-	return signed{}
+	return signatureMatch{}
 }
 
 // signature checks the head of bytes; text is the result of the text checks. Valid
 // UTF-8 and text with a byte order mark have no signature; text of a guessed charset
 // only one that no text begins with.
-func signature(head []byte, text textVerdict) signed {
+func signature(head []byte, text textVerdict) signatureMatch {
 	if text.charset != "" {
 		if text.guessed {
 			return unmistakable(head)
 		}
-		return signed{}
+		return signatureMatch{}
 	}
 	if s := ownSignature(head); s.mediaType != "" {
 		return s
 	}
 	found, ok := lookUp(head)
 	if !ok {
-		return signed{failed: true}
+		return signatureMatch{failed: true}
 	}
 	for m := found; m != nil; m = m.Parent() {
 		if strings.HasPrefix(m.String(), "text/plain") {
-			return signed{}
+			return signatureMatch{}
 		}
 	}
 	name, _, _ := strings.Cut(found.String(), ";")
 	tracks := false
 	switch name {
 	case octetStream, "image/x-icon": // which has a check of its own
-		return signed{}
+		return signatureMatch{}
 	case "application/zip":
 		name = insideZip(head)
 	case "image/apng":
@@ -65,7 +65,7 @@ func signature(head []byte, text textVerdict) signed {
 	case "video/x-ms-asf":
 		name, tracks = asf(head)
 	}
-	return signed{mediaType: Canonical(name), strong: strong(name, head), tracks: tracks}
+	return signatureMatch{mediaType: Canonical(name), strong: strong(name, head), tracks: tracks}
 }
 
 // lookUp asks the library. It recovers from panics, because the input is untrusted;
@@ -81,19 +81,19 @@ func lookUp(head []byte) (found *mimetype.MIME, ok bool) {
 
 // unmistakable recognises signatures that are valid in some charsets, but begin no
 // text.
-func unmistakable(head []byte) signed {
+func unmistakable(head []byte) signatureMatch {
 	for _, m := range marks {
 		if m.beatsText && bytes.HasPrefix(head, []byte(m.bytes)) {
-			return signed{mediaType: m.mediaType, strong: true}
+			return signatureMatch{mediaType: m.mediaType, strong: true}
 		}
 	}
 	// The second line of a PDF is a comment of non-ASCII characters.
 	if first, rest, ok := bytes.Cut(head[:min(len(head), 16)], []byte("%PDF-")); ok && len(first) == 0 {
 		if i := bytes.IndexByte(rest, '%'); i > 0 && len(rest) > i+2 && rest[i+1] >= 0x80 && rest[i+2] >= 0x80 {
-			return signed{mediaType: "application/pdf", strong: true}
+			return signatureMatch{mediaType: "application/pdf", strong: true}
 		}
 	}
-	return signed{}
+	return signatureMatch{}
 }
 
 // A mark is the prefix of all files of a format.
@@ -121,10 +121,10 @@ var marks = [...]mark{
 
 // ownSignature recognises the formats of marks, and those that the library does not
 // recognise or confuses.
-func ownSignature(head []byte) signed {
+func ownSignature(head []byte) signatureMatch {
 	for _, m := range marks {
 		if head[0] == m.bytes[0] && len(head) >= len(m.bytes) && string(head[:len(m.bytes)]) == m.bytes {
-			return signed{mediaType: m.mediaType, strong: true}
+			return signatureMatch{mediaType: m.mediaType, strong: true}
 		}
 	}
 	found := ""
@@ -165,7 +165,7 @@ func ownSignature(head []byte) signed {
 	case len(head) > isoMark+6 && string(head[isoMark+1:isoMark+6]) == "CD001":
 		found = "application/x-iso9660-image"
 	}
-	return signed{mediaType: found, strong: found != ""}
+	return signatureMatch{mediaType: found, strong: found != ""}
 }
 
 func when(yes bool, mediaType string) string {
@@ -335,7 +335,7 @@ func strong(mediaType string, head []byte) bool {
 
 // agrees reports whether a claim is compatible with the signature, and the type to
 // use: a claim may be narrower than the signature of its container, or a synonym.
-func (s signed) agrees(claim string) (string, bool) {
+func (s signatureMatch) agrees(claim string) (string, bool) {
 	if claim == s.mediaType {
 		return claim, true
 	}

@@ -38,8 +38,8 @@ func isToken(s string) bool {
 	})
 }
 
-// saysNothing reports types that clients send for unknown content.
-func saysNothing(mediaType string) bool {
+// isUninformative reports types that clients send for unknown content.
+func isUninformative(mediaType string) bool {
 	switch mediaType {
 	case "", octetStream, "binary/octet-stream", "application/unknown", "application/x-unknown", "unknown/unknown",
 		"application/x-download", "application/force-download", "*/*",

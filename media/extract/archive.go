@@ -25,7 +25,7 @@ type archive struct {
 }
 
 func openArchive(src *source) (*archive, error) {
-	// A damaged entry may lie before the beginning, which is no failure of the storage.
+	// The section reader makes negative offsets of damaged entries io.EOF.
 	at := &meteredAt{r: io.NewSectionReader(src.at, 0, src.size), b: src.budget, limit: maxDirectory}
 	z, err := zip.NewReader(at, src.size)
 	if err != nil {
@@ -36,7 +36,7 @@ func openArchive(src *source) (*archive, error) {
 	for _, f := range z.File {
 		name := strings.TrimPrefix(strings.ReplaceAll(f.Name, "\\", "/"), "/")
 		if a.parts[name] != nil {
-			continue // the first of a name, so that nobody sees another document than the next reader
+			continue // the first of a name counts, as for other readers
 		}
 		a.parts[name] = f
 		a.names = append(a.names, name)
@@ -115,7 +115,7 @@ type relation struct {
 	external bool
 }
 
-// relations returns those of a part by id; a part without any has none.
+// relations returns the relations of a part by id.
 func (a *archive) relations(part string) (map[string]relation, error) {
 	dir, base := path.Split(part)
 	name := dir + "_rels/" + base + ".rels"
@@ -138,7 +138,7 @@ func (a *archive) relations(part string) (map[string]relation, error) {
 	return rels, err
 }
 
-// resolve returns the name of the part that target means in folder dir.
+// resolve returns the name of the part for target relative to folder dir.
 func resolve(dir, target string) string {
 	target, _, _ = strings.Cut(target, "#")
 	if u, err := url.PathUnescape(target); err == nil {
@@ -150,7 +150,7 @@ func resolve(dir, target string) string {
 	return strings.TrimPrefix(path.Join("/", dir, target), "/")
 }
 
-// mainPart returns the part that an Office document begins with, or fallback.
+// mainPart returns the main part of an Office document, or fallback.
 func (a *archive) mainPart(fallback string) (string, error) {
 	rels, err := a.relations("")
 	if err != nil {
@@ -164,8 +164,7 @@ func (a *archive) mainPart(fallback string) (string, error) {
 	return fallback, nil
 }
 
-// property returns a number that the program which saved an Office document
-// counted, or 0.
+// property returns a number from the properties of an Office document, or 0.
 func (a *archive) property(name string) int {
 	if !a.has("docProps/app.xml") {
 		return 0

@@ -12,25 +12,24 @@ import (
 )
 
 var (
-	// errFull ends reading without being a failure: a bound was met and the
-	// text is cut.
+	// errFull ends reading without a failure: a bound truncates the text.
 	errFull = errors.New("the text is cut")
-	// errDamaged is what is wrong with bytes that do not follow their format.
+	// errDamaged means that bytes do not follow their format.
 	errDamaged = errors.New("it does not follow its format")
 )
 
-// Bounds that no option changes: nobody's document comes near them, and beyond
-// them a document is made to exhaust its reader.
+// Fixed bounds, far above any real document: beyond them a document is treated as
+// hostile.
 const (
 	maxDepth     = 200       // nested elements, objects, pages
 	maxDirectory = 16 << 20  // bytes of a ZIP's directory
 	maxNodes     = 1_000_000 // elements of one paragraph, row or slide
-	maxNesting   = 12        // nested lists and quotes that are still indented
+	maxNesting   = 12        // nested lists and quotes with indentation
 	maxSteps     = 200 << 20 // elementary steps of one call
-	tickEvery    = 1 << 12   // steps between two looks at the context
+	tickEvery    = 1 << 12   // steps between checks of the context
 )
 
-// A budget is what one call may spend. Everything that reads shares it.
+// A budget bounds the work of one call and is shared by all its readers.
 type budget struct {
 	stopped     func() error // of the context
 	maxText     int64
@@ -41,11 +40,11 @@ type budget struct {
 	expanded int64
 	cells    int
 	steps    int
-	tick     int    // the step at which the context is looked at next
-	full     bool   // no more text is taken
-	cut      string // why a reader stopped before the end, for people
+	tick     int    // the step of the next check of the context
+	full     bool   // the text has reached its limit
+	cut      string // why a reader stopped before the end, for users
 	pages    int
-	left     map[Omission]int
+	omitted  map[Omission]int
 }
 
 func newBudget(ctx context.Context, o Options) *budget {
@@ -56,8 +55,8 @@ func newBudget(ctx context.Context, o Options) *budget {
 	}
 }
 
-// step counts work. It fails when the context has ended, when there is no more
-// room for text, and when a document takes more steps than any honest one.
+// step counts work. It fails if the context has ended, the text is full, or the steps
+// exceed maxSteps.
 func (b *budget) step() error {
 	b.steps++
 	if b.full {
@@ -73,7 +72,7 @@ func (b *budget) step() error {
 	return b.stopped()
 }
 
-// spend counts n bytes that came out of a compressed part.
+// spend counts n decompressed bytes.
 func (b *budget) spend(n int) error {
 	b.expanded += int64(n)
 	if b.expanded > b.maxExpanded {
@@ -82,36 +81,35 @@ func (b *budget) spend(n int) error {
 	return b.stopped()
 }
 
-// cell counts a cell and reports whether it is still to be read.
+// cell counts a cell and reports whether it is within the limit.
 func (b *budget) cell() bool {
 	b.cells++
 	if b.cells > b.maxCells {
-		b.omitRest("the document has more cells than the limit")
+		b.truncate("the document has more cells than the limit")
 		return false
 	}
 	return true
 }
 
-// omit counts something that the text does not say.
+// omit counts omitted content.
 func (b *budget) omit(what Omission, n int) {
 	if n <= 0 {
 		return
 	}
-	if b.left == nil {
-		b.left = map[Omission]int{}
+	if b.omitted == nil {
+		b.omitted = map[Omission]int{}
 	}
-	b.left[what] += n
+	b.omitted[what] += n
 }
 
-// omitRest says why the text ends before the document.
-func (b *budget) omitRest(why string) { b.cut = cmp.Or(b.cut, why) }
+// truncate records why the text ends before the document.
+func (b *budget) truncate(why string) { b.cut = cmp.Or(b.cut, why) }
 
-// A meteredAt fails once the context has ended, and while limit is set, once
-// more than that was read.
+// A meteredAt fails after the end of the context and beyond limit.
 type meteredAt struct {
 	r     io.ReaderAt
 	b     *budget
-	limit int64 // 0 is none
+	limit int64 // 0: none
 	spent int64
 }
 
@@ -126,7 +124,7 @@ func (m *meteredAt) ReadAt(p []byte, off int64) (int, error) {
 	return m.r.ReadAt(p, off)
 }
 
-// An expander counts what a compressed part grows to.
+// An expander counts decompressed bytes.
 type expander struct {
 	r io.Reader
 	b *budget

@@ -67,7 +67,7 @@ func readCSV(src *source, o *out) error {
 func (s *source) text() (string, error) {
 	most := 4 * s.maxText
 	if s.size > most {
-		s.omitRest("the document is longer than what is read of it")
+		s.truncate("the document is longer than what is read of it")
 	}
 	text, err := media.DecodeText(io.NewSectionReader(s.at, 0, min(s.size, most)), s.info.Charset)
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// A docx is a Word document while it is read.
+// A docx reads a Word document.
 type docx struct {
 	*archive
 	o      *out
-	rels   map[string]relation // of the part that is being read
+	rels   map[string]relation // of the current part
 	styles map[string]*docxStyle
 	lists  *docxLists
 	notes  notes
-	boxes  []*node // text boxes met in the paragraph that is being read
-	inList bool    // the block before was an entry of a list
+	boxes  []*node // text boxes anchored in the current paragraph
+	inList bool    // the last block was a list item
 	bodies map[string]map[string]*node
 	depth  int
 }
@@ -58,7 +58,7 @@ func readDOCX(src *source, o *out) error {
 	return nil
 }
 
-// part returns the name of the first part that the document relates to as kind.
+// part returns the name of the document's first part of a kind.
 func (d *docx) part(kind string) string {
 	for _, r := range d.rels {
 		if r.kind == kind && !r.external && d.has(r.target) {
@@ -101,7 +101,7 @@ func (d *docx) readPart(name string) error {
 	})
 }
 
-// readMargins writes what the headers and footers say, once each.
+// readMargins writes the distinct paragraphs of headers and footers.
 func (d *docx) readMargins() error {
 	var names []string
 	for _, r := range d.rels {
@@ -137,7 +137,7 @@ func (d *docx) readMargins() error {
 	return nil
 }
 
-// paragraph writes a paragraph as what its style says it is.
+// paragraph writes a paragraph by its style.
 func (d *docx) paragraph(n *node) error {
 	props := n.kid("pPr")
 	st := d.paragraphStyle(props)
@@ -152,7 +152,7 @@ func (d *docx) paragraph(n *node) error {
 		case markdownNumber(label) || label == "-":
 			d.o.item(depth, label, spans, d.inList)
 			d.inList = true
-		default: // (a), IV., 1.2: a number that Markdown does not count in
+		default: // (a), IV., 1.2: not a list number in Markdown
 			d.o.item(depth, "-", append([]span{plain(label + " ")}, spans...), d.inList)
 			d.inList = true
 		}
@@ -174,7 +174,7 @@ func (d *docx) paragraph(n *node) error {
 	return d.textBoxes(boxes)
 }
 
-// textBoxes writes what stands in the boxes that a paragraph anchors.
+// textBoxes writes the text boxes anchored in a paragraph.
 func (d *docx) textBoxes(boxes []*node) error {
 	if d.depth >= 4 {
 		d.omit(OmitObject, len(boxes))
@@ -197,7 +197,7 @@ func (d *docx) textBoxes(boxes []*node) error {
 	return nil
 }
 
-// plainText joins spans without any look.
+// plainText joins the texts of spans.
 func plainText(spans []span) string {
 	var b strings.Builder
 	for _, s := range spans {
@@ -206,7 +206,7 @@ func plainText(spans []span) string {
 	return b.String()
 }
 
-// markdownNumber reports a label that Markdown counts in: "3." or "3)".
+// markdownNumber reports a list number of Markdown: "3." or "3)".
 func markdownNumber(label string) bool {
 	if len(label) < 2 || len(label) > 10 || label[len(label)-1] != '.' && label[len(label)-1] != ')' {
 		return false
@@ -214,7 +214,7 @@ func markdownNumber(label string) bool {
 	return strings.Trim(label[:len(label)-1], "0123456789") == ""
 }
 
-// table reads the table whose start tag was read, row by row, and writes it.
+// table reads the rest of a table after its start tag, row by row, and writes it.
 func (d *docx) table(x *xmlReader) error {
 	var rows [][]string
 	depth := x.depth
@@ -233,7 +233,7 @@ func (d *docx) table(x *xmlReader) error {
 			if err != nil {
 				return err
 			}
-			if !rowGone(n) {
+			if !rowDeleted(n) {
 				rows = append(rows, d.row(n))
 			} else {
 				d.omit(OmitDeleted, 1)
@@ -257,11 +257,10 @@ func (d *docx) writeTable(rows [][]string) {
 	d.o.table(rows)
 }
 
-// rowGone reports a row that tracked changes delete.
-func rowGone(tr *node) bool { return tr.kid("trPr").kid("del") != nil }
+// rowDeleted reports a row deleted by tracked changes.
+func rowDeleted(tr *node) bool { return tr.kid("trPr").kid("del") != nil }
 
-// row returns the cells of a row. A cell that spans columns is followed by
-// empty ones, and one that goes on from above is empty.
+// row returns the cells of a row. Merged cells are empty except for the first.
 func (d *docx) row(tr *node) []string {
 	var cells []string
 	before := number(tr.kid("trPr").kid("gridBefore").attr("val"))
@@ -285,7 +284,7 @@ func (d *docx) row(tr *node) []string {
 	return cells
 }
 
-// cellOf returns what stands in a cell, one line per paragraph.
+// cellOf returns the text of a cell, one line per paragraph.
 func (d *docx) cellOf(tc *node) string {
 	var parts []string
 	for _, k := range tc.kids {
@@ -314,24 +313,24 @@ func (d *docx) cellOf(tc *node) string {
 	return strings.Join(parts, "\n")
 }
 
-// rowsOf returns the rows of a table inside something else.
+// rowsOf returns the rows of a nested table.
 func (d *docx) rowsOf(tbl *node) [][]string {
 	var rows [][]string
 	tbl.all("tr", func(tr *node) {
-		if !rowGone(tr) && d.cells <= d.maxCells {
+		if !rowDeleted(tr) && d.cells <= d.maxCells {
 			rows = append(rows, d.row(tr))
 		}
 	})
 	return rows
 }
 
-// note makes a footnote of a kind and id and returns its mark.
+// note adds the footnote of a kind and id and returns its mark.
 func (d *docx) note(kind, letter, id string) span {
 	body := d.bodies[kind][id]
 	if body == nil {
 		return span{}
 	}
-	delete(d.bodies[kind], id) // a note that holds its own mark ends here
+	delete(d.bodies[kind], id) // against notes that refer to themselves
 	label, text := d.notes.add(letter)
 	var parts []string
 	if author := body.attr("author"); kind == "comments" && author != "" {

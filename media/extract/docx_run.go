@@ -19,7 +19,7 @@ type docxField struct {
 type docxLine struct {
 	d      *docx
 	spans  []span
-	base   docxLook // of the paragraph's style
+	base   docxFormat // of the paragraph's style
 	link   string
 	fields []docxField
 }
@@ -104,7 +104,7 @@ func fieldLink(code string) string {
 // run adds the pieces of a run.
 func (l *docxLine) run(r *node) {
 	props := r.kid("rPr")
-	lk := look(props)
+	lk := formatOf(props)
 	if id := props.kid("rStyle").attr("val"); id != "" {
 		lk = lk.over(l.d.style(id).run)
 	}

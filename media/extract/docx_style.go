@@ -13,17 +13,17 @@ type docxStyle struct {
 	heading      int // level from 1 on, 0 is none
 	list, level  string
 	quote, code  bool
-	run          docxLook
+	run          docxFormat
 	solved       bool
 }
 
-// A docxLook is the look of characters; what is not set is inherited.
-type docxLook struct {
+// A docxFormat is the look of characters; what is not set is inherited.
+type docxFormat struct {
 	bold, italic, strike, hidden, code *bool
 	rise                               int8
 }
 
-func (l docxLook) over(under docxLook) docxLook {
+func (l docxFormat) over(under docxFormat) docxFormat {
 	pick := func(a, b *bool) *bool {
 		if a != nil {
 			return a
@@ -40,9 +40,9 @@ func (l docxLook) over(under docxLook) docxLook {
 
 func yes(b *bool) bool { return b != nil && *b }
 
-// look reads run properties.
-func look(props *node) docxLook {
-	var l docxLook
+// formatOf reads run properties.
+func formatOf(props *node) docxFormat {
+	var l docxFormat
 	if props == nil {
 		return l
 	}
@@ -101,7 +101,7 @@ func (d *docx) readStyles() error {
 }
 
 func newStyle(n *node) *docxStyle {
-	s := &docxStyle{name: strings.ToLower(n.kid("name").attr("val")), parent: n.kid("basedOn").attr("val"), run: look(n.kid("rPr"))}
+	s := &docxStyle{name: strings.ToLower(n.kid("name").attr("val")), parent: n.kid("basedOn").attr("val"), run: formatOf(n.kid("rPr"))}
 	props := n.kid("pPr")
 	if l := props.kid("outlineLvl"); l != nil {
 		s.heading = number(l.attr("val")) + 1

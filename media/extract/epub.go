@@ -41,7 +41,7 @@ func readEPUB(src *source, o *out) error {
 	o.pages = len(chapters)
 	for i, name := range chapters {
 		if i >= o.maxPages {
-			o.omitRest("the book has more chapters than the limit")
+			o.truncate("the book has more chapters than the limit")
 			break
 		}
 		if !a.has(name) {

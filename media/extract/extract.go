@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package extract takes the text out of documents, as Markdown that a model
-// and a person can read.
+// Package extract converts documents to Markdown.
 //
-// Begin with [Text]. It reads Word (docx), Excel (xlsx), PowerPoint (pptx),
-// PDF, HTML, CSV and TSV, and also OpenDocument text, EPUB and RTF. Headings,
-// lists, tables, links, emphasis, code and footnotes stay what they are;
-// sheets become tables under their names; slides keep their titles and notes.
-// A picture becomes ![alternative text](its name in the document); its bytes
-// are never in the text. Places are marked by comments, "<!-- page 2 -->" and
-// "<!-- slide 2 -->". What cannot be said in text is counted in
-// [Extracted.LeftOut] and said in a comment at the end.
+// Begin with [Text]. It reads Word (docx), Excel (xlsx), PowerPoint (pptx), PDF,
+// HTML, CSV, TSV, OpenDocument text, EPUB and RTF. Headings, lists, tables, links,
+// emphasis, code and footnotes are kept; sheets become tables under their names;
+// slides keep titles and notes. A picture becomes ![alternative text](its name in
+// the document), without its bytes. Comments like "<!-- page 2 -->" mark positions.
+// Omitted content is counted in [Extracted.LeftOut] and in a final comment.
 //
-// Documents come from strangers. Every reader works within the bounds of
-// [Options], counts what it inflates before it keeps it, limits depth
-// everywhere, and stops when its context does. Nothing is opened that is not
-// inside the document, and no script, macro, formula or external entity is
-// followed.
+// The input is untrusted. Every reader works within the bounds of [Options], limits
+// expansion and depth, and stops when its context ends. Nothing outside the document
+// is opened, and no script, macro, formula or external entity is evaluated.
 package extract
 
 import (
@@ -35,7 +30,7 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// The bounds that hold where [Options] says nothing.
+// The defaults of [Options].
 const (
 	DefaultMaxText     = 20 << 20  // bytes
 	DefaultMaxExpanded = 512 << 20 // bytes
@@ -43,21 +38,21 @@ const (
 	DefaultMaxCells    = 2_000_000
 )
 
-// MarkdownType is the media type of every text that [Text] gives.
+// MarkdownType is the media type of the result of [Text].
 const MarkdownType = "text/markdown"
 
 // Options bound the work. Zero means the default of each.
 type Options struct {
-	MaxText     int64 // bytes of text that are given; what follows is cut
-	MaxExpanded int64 // bytes that compressed parts may grow to, all together
-	MaxPages    int   // pages, slides, sheets or chapters that are read; what follows is cut
-	MaxCells    int   // cells of sheets and tables that are read; what follows is cut
+	MaxText     int64 // bytes of the text; the rest is cut
+	MaxExpanded int64 // total bytes of decompressed parts
+	MaxPages    int   // pages, slides, sheets or chapters; the rest is cut
+	MaxCells    int   // cells of sheets and tables; the rest is cut
 }
 
-// An Omission says what of a document is not in its text.
+// An Omission is a kind of content that is not in the text.
 type Omission string
 
-// The omissions. A picture is one only where it leaves no mark, as in a PDF.
+// The omissions. Pictures count only if they have no Markdown, as in a PDF.
 const (
 	OmitPicture  Omission = "pictures"
 	OmitChart    Omission = "charts"
@@ -79,13 +74,13 @@ const (
 type Extracted struct {
 	Text      string // Markdown, UTF-8, ends in a newline unless empty
 	MediaType string // [MarkdownType]
-	Pages     int    // pages, slides, sheets or chapters of the document, 0 where it has none or does not say
-	Cut       bool   // a bound ended the text before the document did
+	Pages     int    // pages, slides, sheets or chapters of the document; 0: none or not known
+	Cut       bool   // a bound truncated the text
 	LeftOut   map[Omission]int
 }
 
-// Supports reports whether [Text] reads documents of a media type. Whether the
-// bytes are such a document shows only when they are read.
+// Supports reports whether [Text] reads documents of a media type. It does not check
+// the bytes.
 func Supports(mediaType string) bool { return readerOf(mediaType) != nil }
 
 // A reader writes the text of src to o.
@@ -94,7 +89,7 @@ type reader func(src *source, o *out) error
 // A source is the document that a reader reads.
 type source struct {
 	*budget
-	at   io.ReaderAt // within bounds, and fails once the context has ended
+	at   io.ReaderAt // fails beyond its bounds and after the end of the context
 	size int64
 	info artel.MediaInfo
 }
@@ -136,11 +131,10 @@ func readerOf(mediaType string) reader {
 // chosen by info.MediaType, and text is decoded from info.Charset, both as
 // package media detected them.
 //
-// A bound on the text, the pages or the cells cuts the text, and Cut says so.
-// Errors are [*artel.Error]: of kind Unsupported for a media type that nobody
-// reads here and for what is encrypted, Invalid for a damaged document,
-// TooLarge for one that grows beyond MaxExpanded or is built to exhaust its
-// reader, Canceled when ctx ended, and what r failed with.
+// A bound on the text, the pages or the cells truncates the text and sets Cut. Errors
+// are [*artel.Error]: of kind Unsupported for other media types and encrypted
+// documents, Invalid for damaged ones, TooLarge beyond MaxExpanded or the limits on
+// work, Canceled if ctx ended, or that of r.
 func Text(ctx context.Context, r io.ReaderAt, size int64, info artel.MediaInfo, o Options) (x Extracted, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -152,7 +146,7 @@ func Text(ctx context.Context, r io.ReaderAt, size int64, info artel.MediaInfo, 
 
 const op = "extract.Text"
 
-// read is [Text] without the net under it.
+// read is [Text] without recovering from panics.
 func read(ctx context.Context, r io.ReaderAt, size int64, info artel.MediaInfo, opts Options) (Extracted, error) {
 	f := readerOf(info.MediaType)
 	if f == nil {
@@ -172,7 +166,7 @@ func read(ctx context.Context, r io.ReaderAt, size int64, info artel.MediaInfo, 
 	return o.finish(), nil
 }
 
-// explain turns what a reader failed with into an error for people.
+// explain turns the error of a reader into one for users.
 func explain(ctx context.Context, r io.ReaderAt, size int64, info artel.MediaInfo, err error) error {
 	if ctx.Err() != nil {
 		return artel.Errorf(artel.Canceled, op, info.MediaType, "reading the document was stopped: %w", ctx.Err())
@@ -190,7 +184,7 @@ func explain(ctx context.Context, r io.ReaderAt, size int64, info artel.MediaInf
 	return artel.Errorf(artel.KindOf(err), op, info.MediaType, "reading the document: %w", err)
 }
 
-// damaged reports errors that come from the bytes and not from their storage.
+// damaged reports errors caused by the bytes and not by their storage.
 func damaged(err error) bool {
 	for _, is := range []error{io.EOF, io.ErrUnexpectedEOF, zip.ErrFormat, zip.ErrAlgorithm, zip.ErrChecksum, errDamaged} {
 		if errors.Is(err, is) {
@@ -211,8 +205,8 @@ func isOLE(r io.ReaderAt) bool {
 	return n == len(head) && string(head[:]) == "\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"
 }
 
-// oldOffice says which of both it is: an encrypted package has a stream of
-// that name in the directory of the container.
+// oldOffice returns the error for either: an encrypted package has a stream
+// EncryptedPackage in the directory of the container.
 func oldOffice(r io.ReaderAt, size int64) error {
 	const most = 4 << 20
 	name := []byte("E\x00n\x00c\x00r\x00y\x00p\x00t\x00e\x00d\x00P\x00a\x00c\x00k\x00a\x00g\x00e\x00")
@@ -226,18 +220,18 @@ func oldOffice(r io.ReaderAt, size int64) error {
 	return artel.Errorf(artel.Unsupported, op, "", "the document has the format of Office before 2007 (doc, xls, ppt); save it as docx, xlsx, pptx or pdf and upload it again")
 }
 
-// finish closes the text and says what is missing.
+// finish ends the text with comments about omissions.
 func (o *out) finish() Extracted {
-	x := Extracted{MediaType: MarkdownType, Pages: o.pages, Cut: o.full || o.cut != "", LeftOut: o.left}
+	x := Extracted{MediaType: MarkdownType, Pages: o.pages, Cut: o.full || o.cut != "", LeftOut: o.omitted}
 	text := o.b.String()
 	if o.full {
-		o.omitRest(fmt.Sprintf("the text is longer than %d bytes", o.maxText))
+		o.truncate(fmt.Sprintf("the text is longer than %d bytes", o.maxText))
 	}
 	var said []string
-	for what, n := range o.left {
+	for what, n := range o.omitted {
 		said = append(said, fmt.Sprintf("%d %s", n, what))
 	}
-	slices.SortFunc(said, func(a, b string) int { // by name, so that the same document gives the same text
+	slices.SortFunc(said, func(a, b string) int { // by name, for a deterministic text
 		return cmp.Compare(a[strings.IndexByte(a, ' '):], b[strings.IndexByte(b, ' '):])
 	})
 	if len(said) > 0 {

@@ -27,9 +27,9 @@ func readHTML(src *source, o *out) error {
 // maxHTMLDepth is the most that the parser lets elements nest.
 const maxHTMLDepth = 512
 
-// writeHTML writes a page, UTF-8.
+// writeHTML writes a page in UTF-8.
 func writeHTML(b *budget, o *out, r io.Reader) error {
-	root, err := html.ParseWithOptions(&stoppable{r, b}, html.ParseOptionEnableScripting(false))
+	root, err := html.ParseWithOptions(&cancelReader{r, b}, html.ParseOptionEnableScripting(false))
 	if err != nil {
 		if b.stopped() == nil && strings.Contains(err.Error(), "open stack of elements") {
 			return artel.Errorf(artel.TooLarge, op, "", "the page nests more than %d elements; its text is not read", maxHTMLDepth)
@@ -40,7 +40,7 @@ func writeHTML(b *budget, o *out, r io.Reader) error {
 	if title := findTag(root, atom.Title, 0); title != nil && findTag(root, atom.H1, 0) == nil {
 		o.heading(1, []span{plain(nodeText(title))})
 	}
-	if err := w.children(root, htmlLook{}); err != nil {
+	if err := w.children(root, htmlFormat{}); err != nil {
 		return err
 	}
 	w.flush()
@@ -48,13 +48,13 @@ func writeHTML(b *budget, o *out, r io.Reader) error {
 	return nil
 }
 
-// A stoppable fails once the context has ended.
-type stoppable struct {
+// A cancelReader fails after the end of the context.
+type cancelReader struct {
 	io.Reader
 	b *budget
 }
 
-func (s *stoppable) Read(p []byte) (int, error) {
+func (s *cancelReader) Read(p []byte) (int, error) {
 	if err := s.b.stopped(); err != nil {
 		return 0, err
 	}
@@ -101,8 +101,8 @@ func hasAttr(n *html.Node, key string) bool {
 	return false
 }
 
-// An htmlLook is what the elements around a text make of it.
-type htmlLook struct {
+// An htmlFormat is the formatting by the enclosing elements.
+type htmlFormat struct {
 	span
 	pre bool
 }
@@ -115,7 +115,7 @@ type htmlWriter struct {
 	cell  bool // a table's cell is being read: its blocks become lines
 }
 
-func (w *htmlWriter) children(n *html.Node, look htmlLook) error {
+func (w *htmlWriter) children(n *html.Node, look htmlFormat) error {
 	if w.depth++; w.depth > 2*maxHTMLDepth {
 		return tooDeep()
 	}
@@ -140,7 +140,7 @@ func (w *htmlWriter) children(n *html.Node, look htmlLook) error {
 	return nil
 }
 
-func (w *htmlWriter) element(n *html.Node, look htmlLook) error {
+func (w *htmlWriter) element(n *html.Node, look htmlFormat) error {
 	if hasAttr(n, "hidden") || strings.Contains(strings.ReplaceAll(htmlAttr(n, "style"), " ", ""), "display:none") {
 		w.o.omit(OmitHidden, 1)
 		return nil
@@ -205,7 +205,7 @@ func (w *htmlWriter) element(n *html.Node, look htmlLook) error {
 	return w.children(n, look)
 }
 
-// linkOf returns where a link leads if that is outside the page and no script.
+// linkOf returns the target of an external link that is no script, or "".
 func linkOf(href string) string {
 	href = strings.TrimSpace(href)
 	scheme, _, _ := strings.Cut(strings.ToLower(href), ":")
@@ -215,13 +215,13 @@ func linkOf(href string) string {
 	return href
 }
 
-func (w *htmlWriter) image(n *html.Node, look htmlLook) {
+func (w *htmlWriter) image(n *html.Node, look htmlFormat) {
 	s := image(cmp.Or(htmlAttr(n, "alt"), htmlAttr(n, "title")), pictureName(htmlAttr(n, "src"), true))
 	s.link = look.link
 	w.spans = append(w.spans, s)
 }
 
-// control writes what a form shows: boxes that are checked and values.
+// control writes the visible state of a form control.
 func (w *htmlWriter) control(n *html.Node) {
 	switch kind := strings.ToLower(htmlAttr(n, "type")); {
 	case n.DataAtom == atom.Textarea:
@@ -240,11 +240,11 @@ func (w *htmlWriter) control(n *html.Node) {
 	}
 }
 
-func (w *htmlWriter) blockElement(n *html.Node, look htmlLook) error {
+func (w *htmlWriter) blockElement(n *html.Node, look htmlFormat) error {
 	switch n.DataAtom {
 	case atom.Html, atom.Span, atom.Font, atom.U, atom.Ins, atom.Small, atom.Big, atom.Mark, atom.Abbr, atom.Time, atom.Label,
 		atom.Bdi, atom.Bdo, atom.Ruby, atom.Rb, atom.Data, atom.Wbr, atom.Button, atom.Acronym, atom.Nobr, atom.Output, 0:
-		return w.children(n, look) // inline, and elements that nobody knows
+		return w.children(n, look) // inline and unknown elements
 	}
 	w.flush()
 	var err error
@@ -291,7 +291,7 @@ func (w *htmlWriter) blockElement(n *html.Node, look htmlLook) error {
 	return err
 }
 
-// flush writes the text that was collected as a paragraph.
+// flush writes the collected text as a paragraph.
 func (w *htmlWriter) flush() {
 	if w.cell {
 		if n := len(w.spans); n > 0 && w.spans[n-1].text != "\n" {
@@ -303,8 +303,7 @@ func (w *htmlWriter) flush() {
 	w.spans = nil
 }
 
-// collapse makes one space of several, as browsers do, and drops those at the
-// ends of lines.
+// collapse merges whitespace as browsers do, and drops it at the ends of lines.
 func collapse(spans []span) []span {
 	blank := true // what is before ends in a blank
 	kept := spans[:0:0]
@@ -330,7 +329,7 @@ func collapse(spans []span) []span {
 	return kept
 }
 
-func (w *htmlWriter) list(n *html.Node, look htmlLook) error {
+func (w *htmlWriter) list(n *html.Node, look htmlFormat) error {
 	number, err := strconv.Atoi(htmlAttr(n, "start"))
 	if err != nil || number < 0 || number > 1e8 {
 		number = 1
@@ -369,7 +368,7 @@ func (w *htmlWriter) list(n *html.Node, look htmlLook) error {
 	return nil
 }
 
-func (w *htmlWriter) entry(n *html.Node, look htmlLook, mark string, tight bool) error {
+func (w *htmlWriter) entry(n *html.Node, look htmlFormat, mark string, tight bool) error {
 	if w.cell {
 		w.spans = append(w.spans, plain(strings.Replace(mark, "-", "•", 1)+" "))
 		err := w.children(n, look)
@@ -385,9 +384,9 @@ func (w *htmlWriter) entry(n *html.Node, look htmlLook, mark string, tight bool)
 	return err
 }
 
-// table writes a table. One that holds another table is there for the layout
-// of the page: its cells are written one after the other.
-func (w *htmlWriter) table(n *html.Node, look htmlLook) error {
+// table writes a table. A table with a nested table is a layout table: its cells are
+// written one after the other.
+func (w *htmlWriter) table(n *html.Node, look htmlFormat) error {
 	if w.cell || findTag(n, atom.Table, 0) != nil {
 		return w.children(n, look)
 	}

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// A span is a piece of a line with one look.
+// A span is a piece of a line with one formatting.
 type span struct {
 	text   string
 	link   string // where it leads; "" is no link
@@ -35,8 +35,8 @@ func image(alt, name string) span {
 	return raw("![" + escape(alt) + "](" + destination(name) + ")")
 }
 
-// pictureName returns the name of a picture that target leads to: a part of the
-// document or an address. Bytes in an address never enter the text.
+// pictureName returns the name of the picture at target: a part of the document or a
+// URL. Data URIs never enter the text.
 func pictureName(target string, external bool) string {
 	switch {
 	case strings.HasPrefix(strings.ToLower(strings.TrimSpace(target)), "data:"), len(target) > 4096:
@@ -47,7 +47,7 @@ func pictureName(target string, external bool) string {
 	return path.Base(target)
 }
 
-// destination writes where a link leads so that nothing in it ends the link.
+// destination escapes the target of a link.
 func destination(url string) string {
 	url = strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0x7F {
@@ -61,8 +61,8 @@ func destination(url string) string {
 	return url
 }
 
-// A lineWriter collects a line. Where a look has just ended another cannot
-// begin, as their marks would be read as one.
+// A lineWriter collects a line. It separates adjacent marks, which Markdown would
+// read as one.
 type lineWriter struct {
 	strings.Builder
 	closed int  // the length at which the last look ended
@@ -77,7 +77,7 @@ func inline(spans []span) string {
 	return strings.TrimSpace(b.String())
 }
 
-// merge joins neighbors of the same look and drops what is empty.
+// merge joins adjacent spans of the same formatting and drops empty ones.
 func merge(spans []span) []span {
 	var merged []span
 	var text strings.Builder // of the last one
@@ -116,7 +116,7 @@ func merge(spans []span) []span {
 	return merged
 }
 
-// The looks, outermost first, as writeSpans opens them.
+// The kinds of formatting, outermost first.
 const (
 	lookLink = iota
 	lookBold
@@ -138,7 +138,8 @@ func (s span) same(look int, t span) bool {
 	}
 }
 
-// writeSpans writes spans from a look inwards. The rune next follows them.
+// writeSpans writes spans with the formatting from look inwards. next is the rune
+// after them.
 func writeSpans(b *lineWriter, spans []span, look int, next rune) {
 	for i := 0; i < len(spans); {
 		j := i + 1
@@ -173,23 +174,23 @@ func writeSpans(b *lineWriter, spans []span, look int, next rune) {
 func writeLink(b *lineWriter, text, url string) {
 	text = strings.ReplaceAll(text, "  \n", " ")
 	lead := text[:len(text)-len(strings.TrimLeft(text, " "))]
-	trail := text[len(strings.TrimRight(text, " ")):]
+	tail := text[len(strings.TrimRight(text, " ")):]
 	text = strings.TrimSpace(text)
 	if text == "" {
 		b.WriteString(lead)
 		return
 	}
 	if strings.Contains(text, "](") && !strings.HasPrefix(text, "![") { // a link holds no link
-		b.WriteString(lead + text + trail)
+		b.WriteString(lead + text + tail)
 		return
 	}
 	if !strings.HasPrefix(text, "![") {
 		text = escapeBrackets(text)
 	}
-	b.WriteString(lead + "[" + text + "](" + destination(url) + ")" + trail)
+	b.WriteString(lead + "[" + text + "](" + destination(url) + ")" + tail)
 }
 
-// escapeBrackets escapes the brackets that are not escaped yet.
+// escapeBrackets escapes unescaped brackets.
 func escapeBrackets(s string) string {
 	if !strings.ContainsAny(s, "[]") {
 		return s
@@ -210,15 +211,14 @@ func escapeBrackets(s string) string {
 	return b.String()
 }
 
-// maxOutside is how many characters are moved out of marks at each end.
+// maxOutside limits the characters moved out of marks at each end.
 const maxOutside = 64
 
-// writeMarked puts marks around a group. Blanks at its ends, and punctuation
-// where a mark beside it would not be read as one, stay outside; where nothing
-// remains there is no mark.
+// writeMarked puts marks around a group. Blanks at its ends, and punctuation beside
+// which Markdown ignores marks, stay outside. An empty group has no marks.
 func writeMarked(b *lineWriter, group []span, look int, mark string, next rune) {
 	group = append([]span(nil), group...)
-	var lead, trail []span
+	var lead, tail []span
 	for len(lead) < maxOutside && len(group) > 0 && !group[0].raw && !group[0].code {
 		t := group[0].text
 		r, n := utf8.DecodeRuneInString(t)
@@ -230,25 +230,25 @@ func writeMarked(b *lineWriter, group []span, look int, mark string, next rune) 
 			group = group[1:]
 		}
 	}
-	for len(trail) < maxOutside && len(group) > 0 && !group[len(group)-1].raw && !group[len(group)-1].code {
+	for len(tail) < maxOutside && len(group) > 0 && !group[len(group)-1].raw && !group[len(group)-1].code {
 		t := group[len(group)-1].text
 		r, n := utf8.DecodeLastRuneInString(t)
 		outside := next
-		if len(trail) > 0 {
-			outside, _ = utf8.DecodeRuneInString(trail[0].text)
+		if len(tail) > 0 {
+			outside, _ = utf8.DecodeRuneInString(tail[0].text)
 		}
 		if !unicode.IsSpace(r) && (!isMark(r) || outside == utf8.RuneError || unicode.IsSpace(outside)) {
 			break
 		}
-		trail = append([]span{{text: t[len(t)-n:], link: group[0].link}}, trail...)
+		tail = append([]span{{text: t[len(t)-n:], link: group[0].link}}, tail...)
 		if group[len(group)-1].text = t[:len(t)-n]; group[len(group)-1].text == "" {
 			group = group[:len(group)-1]
 		}
 	}
 	writeSpans(b, merge(lead), lookText, utf8.RuneError)
 	after := next
-	if len(trail) > 0 {
-		after, _ = utf8.DecodeRuneInString(trail[0].text)
+	if len(tail) > 0 {
+		after, _ = utf8.DecodeRuneInString(tail[0].text)
 	}
 	if len(group) > 0 && b.Len() != b.closed && !bare(group, mark, b.String(), after) {
 		b.WriteString(mark)
@@ -259,7 +259,7 @@ func writeMarked(b *lineWriter, group []span, look int, mark string, next rune) 
 	} else {
 		writeSpans(b, group, look+1, after)
 	}
-	writeSpans(b, merge(trail), lookText, utf8.RuneError)
+	writeSpans(b, merge(tail), lookText, utf8.RuneError)
 }
 
 // plainEnds takes a look that only a part of the group has from its ends, where
@@ -282,9 +282,8 @@ func plainEnds(group []span) {
 	}
 }
 
-// bare reports a group whose marks would not be read as such: it begins or
-// ends with Markdown of its own right beside a letter, or it has in it what its
-// mark is made of.
+// bare reports a group whose marks Markdown would ignore: it begins or ends with
+// other Markdown beside a letter, or contains the characters of its mark.
 func bare(group []span, mark, before string, next rune) bool {
 	prev, _ := utf8.DecodeLastRuneInString(before)
 	first, last := group[0], group[len(group)-1]
@@ -325,7 +324,7 @@ func writeText(b *lineWriter, s span) {
 	}
 }
 
-// lines escapes text and makes its line breaks hard ones.
+// lines escapes text and makes its line breaks hard.
 func lines(text string, links bool) string {
 	text = tidy(text)
 	if !strings.Contains(text, "\n") {
@@ -341,7 +340,7 @@ func lines(text string, links bool) string {
 func writeCode(b *lineWriter, text string) {
 	text = strings.ReplaceAll(tidy(text), "\n", " ")
 	lead := text[:len(text)-len(strings.TrimLeft(text, " "))]
-	trail := text[len(strings.TrimRight(text, " ")):]
+	tail := text[len(strings.TrimRight(text, " ")):]
 	text = strings.TrimSpace(text)
 	if text == "" {
 		b.WriteString(lead)
@@ -352,7 +351,7 @@ func writeCode(b *lineWriter, text string) {
 	if text[0] == '`' || text[len(text)-1] == '`' {
 		pad = " "
 	}
-	b.WriteString(lead + ticks + pad + text + pad + ticks + trail)
+	b.WriteString(lead + ticks + pad + text + pad + ticks + tail)
 }
 
 // longest returns the length of the longest run of c in s.
@@ -369,8 +368,8 @@ func longest(s string, c byte) int {
 	return most
 }
 
-// tidy drops what nobody sees: controls, soft hyphens, byte order marks,
-// halves of characters; tabs and other blanks become spaces.
+// tidy drops control characters, soft hyphens, byte order marks and invalid UTF-8;
+// tabs and other blanks become spaces.
 func tidy(s string) string {
 	clean := true
 	for i := range len(s) {
@@ -397,11 +396,10 @@ func tidy(s string) string {
 
 const punctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
-// escape escapes what Markdown would read inside a line, and nothing else, so
-// that the text stays readable as it is.
+// escape escapes only characters that Markdown would interpret inside of a line.
 func escape(s string) string { return escapeText(s, hasLinks(s)) }
 
-// hasLinks reports text with brackets that Markdown may read as a link.
+// hasLinks reports text with brackets that may be a Markdown link.
 func hasLinks(s string) bool {
 	return strings.Contains(s, "](") || strings.Contains(s, "]:") || strings.Contains(s, "[^") || strings.Contains(s, "][")
 }
@@ -452,7 +450,7 @@ func wordRune(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
-// guard escapes what Markdown would read at the beginning of a line.
+// guard escapes what Markdown would interpret at the beginning of a line.
 func guard(line string) string {
 	if line == "" {
 		return line

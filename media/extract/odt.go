@@ -11,12 +11,12 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// An odt is an OpenDocument text while it is read.
+// An odt reads an OpenDocument text.
 type odt struct {
 	*archive
 	o      *out
 	styles map[string]*odtStyle
-	lists  map[string][10]bool // whether the levels of a list style count
+	lists  map[string][10]bool // which levels of a list style are numbered
 	notes  notes
 	inList bool
 }
@@ -131,7 +131,7 @@ func newODTStyle(n *node) *odtStyle {
 	return s
 }
 
-// apply sets the look that a style gives.
+// apply returns s with the formatting of a style.
 func (d *odt) apply(s span, style string) span {
 	set := func(to *bool, b *bool) {
 		if b != nil {
@@ -153,7 +153,7 @@ func (d *odt) apply(s span, style string) span {
 	return s
 }
 
-// isA reports whether a style is or inherits from a style of a name.
+// isA reports whether a style is, or inherits from, one of the named styles.
 func (d *odt) isA(style string, names ...string) bool {
 	for range 16 {
 		for _, n := range names {

@@ -14,19 +14,19 @@ import (
 type out struct {
 	*budget
 	b      strings.Builder
-	around []container // quotes and list items that what is written stands in
+	around []container // the enclosing quotes and list items
 	tight  bool        // the next block follows without an empty line
-	code   []string    // lines of a code block that may go on
-	levels []level     // of the list that is being written by [out.item]
+	code   []string    // lines of an unfinished code block
+	levels []level     // of the current list of [out.item]
 }
 
 // A container is a quote or a list item.
 type container struct {
-	first, rest string // what stands before its first line and before the others
+	first, rest string // prefixes of its first line and of the others
 	used        bool
 }
 
-// push opens a container. Beyond a nesting that nobody reads it adds nothing.
+// push opens a container. Beyond maxNesting it has no prefix.
 func (o *out) push(first, rest string) {
 	o.endCode()
 	if len(o.around) >= maxNesting {
@@ -41,8 +41,8 @@ func (o *out) pop() {
 	o.around = o.around[:len(o.around)-1]
 }
 
-// prefixes returns what stands before the first line of a block and before
-// its others, and marks the containers as used.
+// prefixes returns the prefixes of the first line of a block and of its others, and
+// marks the containers as used.
 func (o *out) prefixes() (first, rest string) {
 	for i := range o.around {
 		c := &o.around[i]
@@ -57,7 +57,7 @@ func (o *out) prefixes() (first, rest string) {
 	return first, rest
 }
 
-// block writes lines, apart from what is before by an empty line.
+// block writes lines after an empty line.
 func (o *out) block(text string) {
 	o.endCode()
 	o.put(text)
@@ -67,8 +67,8 @@ func (o *out) put(text string) {
 	if o.full || text == "" {
 		return
 	}
-	// An item that was opened by a container takes the blank line without the
-	// mark of the item.
+	// The blank line has the prefix of the enclosing containers, but not the mark of
+	// a new item.
 	blank := ""
 	for _, c := range o.around {
 		if c.used {
@@ -133,20 +133,19 @@ func (o *out) heading(level int, spans []span) {
 		return
 	}
 	if t := strings.TrimRight(s, "#"); len(t) < len(s) && (t == "" || t[len(t)-1] == ' ') {
-		s = t + "\\" + s[len(t):] // would be read as the closing mark of the heading
+		s = t + "\\" + s[len(t):] // otherwise it would close the heading
 	}
 	o.block(strings.Repeat("#", min(max(level, 1), 6)) + " " + s)
 }
 
-// A level is a list that entries may still be added to.
+// A level is an open list.
 type level struct {
 	depth        int
 	mark, indent string
 }
 
-// item writes one entry of a list that is depth levels deep, from 0 on. The
-// mark is "-" or a number with its dot. follows says that the block before was
-// an entry too.
+// item writes one item of a list at a depth from 0. The mark is "-" or a number with
+// its dot. follows says that the last block was an item too.
 func (o *out) item(depth int, mark string, spans []span, follows bool) {
 	s := inline(spans)
 	if s == "" {
@@ -169,21 +168,20 @@ func (o *out) item(depth int, mark string, spans []span, follows bool) {
 		}
 	}
 	o.levels = append(o.levels, level{depth, mark, indent})
-	// A number other than 1 goes on with a list, but begins none right under a
-	// line of text.
+	// In Markdown only the number 1 can begin a list directly below a paragraph.
 	o.tight = follows && (mark[0] == '-' || mark[:len(mark)-1] == "1" || sibling != "" && sibling[len(sibling)-1] == mark[len(mark)-1])
 	o.around = append(o.around, container{first: indent + mark + " ", rest: indent + strings.Repeat(" ", len(mark)+1)})
 	o.put(guardLines(s))
 	o.around = o.around[:len(o.around)-1]
 }
 
-// comment writes a mark that Markdown does not show.
+// comment writes a comment.
 func (o *out) comment(text string) { o.block("<!-- " + text + " -->") }
 
-// place marks where a page, slide or the like begins.
-func (o *out) place(what string, n int) { o.comment(what + " " + strconv.Itoa(n)) }
+// marker marks the beginning of a page, slide or similar.
+func (o *out) marker(what string, n int) { o.comment(what + " " + strconv.Itoa(n)) }
 
-// codeLine adds lines to a block of code; the next other block ends it.
+// codeLine adds lines to a code block, which the next other block ends.
 func (o *out) codeLine(text string) {
 	text = strings.ReplaceAll(text, "\r", "")
 	if len(o.code) == 0 && text == "" {
@@ -192,7 +190,7 @@ func (o *out) codeLine(text string) {
 	o.code = append(o.code, strings.Split(strings.ToValidUTF8(text, "\uFFFD"), "\n")...)
 }
 
-// endCode writes the block of code that was collected.
+// endCode writes the collected code block.
 func (o *out) endCode() {
 	if len(o.code) == 0 {
 		return
@@ -215,8 +213,8 @@ func (o *out) endCode() {
 	o.put(fence + "\n" + text + "\n" + fence)
 }
 
-// table writes rows of cells, each of which is Markdown of one line or several.
-// The first row is the head. Empty columns at the end are dropped.
+// table writes rows of cells, each of one or more lines of Markdown. The first row is
+// the head. Empty last columns are dropped.
 func (o *out) table(rows [][]string) {
 	width := 0
 	for _, row := range rows {
@@ -235,7 +233,7 @@ func (o *out) table(rows [][]string) {
 	o.rows(width, slices.Values(rows))
 }
 
-// rows writes a table of width columns from rows that are made one by one.
+// rows writes a table of width columns.
 func (o *out) rows(width int, rows iter.Seq[[]string]) {
 	o.endCode()
 	var b strings.Builder
@@ -265,8 +263,7 @@ func (o *out) rows(width int, rows iter.Seq[[]string]) {
 	o.put(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// unbold takes the marks from a head that is bold as a whole, which a head is
-// anyway.
+// unbold removes bold from a head in which all cells are bold.
 func unbold(head []string) []string {
 	bare := make([]string, len(head))
 	for i, c := range head {
@@ -304,13 +301,13 @@ func cellText(s string) string {
 	return strings.Join(kept, "<br>")
 }
 
-// cellLines writes text for a cell; its lines stay apart.
+// cellLines returns text as the Markdown of a cell, with its lines.
 func cellLines(text string) string {
 	text = strings.TrimSpace(text)
 	return strings.ReplaceAll(lines(text, hasLinks(text)), "  \n", "\n")
 }
 
-// notes are footnotes in the order in which they were met.
+// notes are footnotes in document order.
 type notes struct {
 	labels []string
 	texts  []*string

@@ -26,7 +26,7 @@ func readPDF(src *source, o *out) error {
 	var waiting []*pdfLines
 	for n, page := range pages {
 		if n >= o.maxPages {
-			o.omitRest("the document has more pages than the limit")
+			o.truncate("the document has more pages than the limit")
 			break
 		}
 		lines, err := f.pageLines(page, n+1)

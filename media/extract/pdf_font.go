@@ -31,7 +31,7 @@ type pdfFont struct {
 
 // A glyph is one code that was shown.
 type glyph struct {
-	text  string // "" if nobody knows
+	text  string // "": unknown
 	width float64
 	space bool // code 32 of a simple font, which word spacing applies to
 }

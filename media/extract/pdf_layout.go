@@ -84,7 +84,7 @@ func ligatures(s string) string {
 	return strings.NewReplacer("ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl", "ﬅ", "st", "ﬆ", "st", "\u00A0", " ").Replace(s)
 }
 
-// takes reports whether a chunk goes on with the line.
+// takes reports whether a chunk continues the line.
 func (l *pdfLine) takes(c chunk) bool {
 	size := max(l.size, c.size)
 	if l.turned {
@@ -167,7 +167,7 @@ type pdfWriter struct {
 }
 
 func (w *pdfWriter) page(p *pdfLines) {
-	w.o.place("page", p.number)
+	w.o.marker("page", p.number)
 	lines := slices.Clone(p.lines)
 	slices.SortStableFunc(lines, func(a, b pdfLine) int { // what is written across comes last
 		switch {

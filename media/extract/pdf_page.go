@@ -96,7 +96,7 @@ func (p *pdfPage) run(data []byte, resources pdfDict) error {
 		}
 		args = args[:0]
 		if len(p.chunks) > maxChunks {
-			p.f.omitRest("a page has more text than is read of one")
+			p.f.truncate("a page has more text than is read of one")
 			return nil
 		}
 	}

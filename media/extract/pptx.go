@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// A pptx is a presentation while it is read.
+// A pptx reads a presentation.
 type pptx struct {
 	*archive
 	o    *out
 	rels map[string]relation // of the slide
 }
 
-// readPPTX reads the slides of a presentation in their order: the title as a
-// heading, then the texts, tables and marks of pictures, then the notes.
+// readPPTX reads the slides of a presentation in order: the title as a heading, then
+// texts, tables and pictures, then notes and comments.
 func readPPTX(src *source, o *out) error {
 	a, err := openArchive(src)
 	if err != nil {
@@ -38,10 +38,10 @@ func readPPTX(src *source, o *out) error {
 	o.pages = len(slides)
 	for i, name := range slides {
 		if i >= o.maxPages {
-			o.omitRest("the presentation has more slides than the limit")
+			o.truncate("the presentation has more slides than the limit")
 			break
 		}
-		o.place("slide", i+1)
+		o.marker("slide", i+1)
 		if !a.has(name) {
 			o.omit(OmitPart, 1)
 			continue
@@ -84,12 +84,12 @@ func (p *pptx) slide(name string) error {
 	return nil
 }
 
-// shapes writes what stands in the shapes of a slide or of a group.
+// shapes writes the shapes of a slide or of a group.
 func (p *pptx) shapes(tree *node, depth int) {
 	if tree == nil {
 		return
 	}
-	// The title comes first, wherever it was drawn.
+	// The title comes first, regardless of its position.
 	if depth == 0 {
 		for _, sp := range tree.kids {
 			if isTitle(sp) {
@@ -101,7 +101,7 @@ func (p *pptx) shapes(tree *node, depth int) {
 		switch k.name {
 		case "sp":
 			if !isTitle(k) && !isFooter(k) {
-				p.body(k.kid("txBody"), listPlace(k))
+				p.body(k.kid("txBody"), isListPlaceholder(k))
 			}
 		case "grpSp":
 			p.shapes(k, depth+1)
@@ -117,7 +117,7 @@ func (p *pptx) shapes(tree *node, depth int) {
 	}
 }
 
-func placeOf(sp *node) string {
+func placeholderType(sp *node) string {
 	if ph := sp.find("nvPr").kid("ph"); ph != nil {
 		return cmp.Or(ph.attr("type"), "body")
 	}
@@ -125,27 +125,26 @@ func placeOf(sp *node) string {
 }
 
 func isTitle(sp *node) bool {
-	t := placeOf(sp)
+	t := placeholderType(sp)
 	return sp.name == "sp" && (t == "title" || t == "ctrTitle")
 }
 
-// isFooter reports what repeats on every slide.
+// isFooter reports placeholders that repeat on every slide.
 func isFooter(sp *node) bool {
-	switch placeOf(sp) {
+	switch placeholderType(sp) {
 	case "dt", "ftr", "sldNum", "hdr", "sldImg":
 		return true
 	}
 	return false
 }
 
-// listPlace reports a place whose paragraphs are entries of a list unless they
-// say otherwise.
-func listPlace(sp *node) bool {
-	t := placeOf(sp)
+// isListPlaceholder reports placeholders whose paragraphs are list items by default.
+func isListPlaceholder(sp *node) bool {
+	t := placeholderType(sp)
 	return t == "body" || t == "obj"
 }
 
-// frame writes a table, and counts what is none.
+// frame writes a table, or counts another object.
 func (p *pptx) frame(k *node) {
 	tbl := k.find("tbl")
 	if tbl == nil {
@@ -182,7 +181,7 @@ func (p *pptx) frame(k *node) {
 	p.o.table(rows)
 }
 
-// allSpans joins the paragraphs of a text with line breaks.
+// allSpans returns the paragraphs of a text separated by line breaks.
 func (p *pptx) allSpans(body *node) []span {
 	var spans []span
 	if body == nil {
@@ -288,7 +287,7 @@ func (p *pptx) notes(name string) error {
 	}
 	var spans []span
 	root.all("sp", func(sp *node) {
-		if placeOf(sp) == "body" {
+		if placeholderType(sp) == "body" {
 			spans = append(spans, p.allSpans(sp.kid("txBody"))...)
 		}
 	})

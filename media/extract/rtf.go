@@ -44,7 +44,7 @@ type rtf struct {
 func readRTF(src *source, o *out) error {
 	most := min(src.size, 8*src.maxText)
 	if most < src.size {
-		o.omitRest("the document is longer than what is read of it")
+		o.truncate("the document is longer than what is read of it")
 	}
 	data, err := io.ReadAll(io.NewSectionReader(src.at, 0, most))
 	if err != nil {

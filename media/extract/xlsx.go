@@ -69,7 +69,7 @@ func readXLSX(src *source, o *out) error {
 	o.pages = len(sheets)
 	for i, s := range sheets {
 		if i >= o.maxPages {
-			o.omitRest("the workbook has more sheets than the limit")
+			o.truncate("the workbook has more sheets than the limit")
 			break
 		}
 		title := s.name

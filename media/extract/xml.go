@@ -18,8 +18,7 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// An xmlReader reads the elements of a part within a budget. It follows no
-// entity and no document type.
+// An xmlReader reads XML within a budget. It ignores entities and document types.
 type xmlReader struct {
 	*budget
 	d      *xml.Decoder
@@ -38,7 +37,7 @@ func newXMLReader(r io.Reader, c io.Closer, b *budget) *xmlReader {
 	d := xml.NewDecoder(r)
 	d.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
 		if strings.HasPrefix(strings.ToLower(charset), "utf-16") || strings.EqualFold(charset, "utf8") {
-			return in, nil // decoded above, or never was
+			return in, nil // decoded above, or UTF-8 already
 		}
 		enc, err := htmlindex.Get(charset)
 		if err != nil {
@@ -79,8 +78,8 @@ func tooDeep() error {
 }
 
 // elements calls f with every start tag until f fails. f may read the element
-// with [xmlReader.subtree] or skip it with [xmlReader.skip]; else its
-// children come next. end, if there is one, gets the end tags.
+// with [xmlReader.subtree] or skip it with [xmlReader.skip]; otherwise its
+// children come next. end, if not nil, is called with every end tag.
 func (x *xmlReader) elements(f func(xml.StartElement) error, end func(xml.EndElement) error) error {
 	for {
 		t, err := x.next()
@@ -122,7 +121,7 @@ func ended(err error) error {
 	return err
 }
 
-// A node is an element with what is in it, or a run of characters.
+// A node is an element with its children, or character data.
 type node struct {
 	name  string // "" for characters
 	space string // the namespace
@@ -131,7 +130,7 @@ type node struct {
 	text  string
 }
 
-// subtree reads the element that e opened.
+// subtree reads the rest of the element that begins with e.
 func (x *xmlReader) subtree(e xml.StartElement) (*node, error) {
 	left := maxNodes
 	return x.tree(e, &left)
@@ -189,7 +188,7 @@ func (n *node) attrIn(part, local string) string {
 	return ""
 }
 
-// kid returns the first child of a name, or nil; a nil node has none.
+// kid returns the first child with a name, or nil. n may be nil.
 func (n *node) kid(name string) *node {
 	if n == nil {
 		return nil
@@ -202,7 +201,7 @@ func (n *node) kid(name string) *node {
 	return nil
 }
 
-// find returns the first element of a name at any depth, or nil.
+// find returns the first descendant with a name, or nil. n may be nil.
 func (n *node) find(name string) *node {
 	if n == nil {
 		return nil
@@ -218,7 +217,7 @@ func (n *node) find(name string) *node {
 	return nil
 }
 
-// all calls f with every element of a name, and not with those inside it.
+// all calls f with every descendant with a name, except those inside of a match.
 func (n *node) all(name string, f func(*node)) {
 	for _, k := range n.kids {
 		if k.name == name {
@@ -243,7 +242,7 @@ func (n *node) allText() string {
 	return b.String()
 }
 
-// on reports whether a switch such as <w:b/> is there and not off.
+// on reports whether a toggle such as <w:b/> is present and not off.
 func (n *node) on(name string) bool {
 	k := n.kid(name)
 	return k != nil && isOn(k.attr("val"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mediatest reads the corpus of testdata/files: real files with what
-// is true of each. Tests of any room that sees files walk it with [Read].
+// Package mediatest reads the corpus of testdata/files: real files with the expected
+// facts about each. Begin with [Read].
 package mediatest
 
 import (
@@ -24,13 +24,12 @@ type Corpus struct {
 	dir string
 }
 
-// A File is what is true of one file. Zero means that there is none, or that
-// nobody promises to find it.
+// A File holds the expected facts about one file. Zero means none, or not detected.
 type File struct {
 	File    string          `json:"file"`
 	Type    string          `json:"type"`    // by the bytes alone
-	Named   string          `json:"named"`   // with the file's name beside them; "": the same
-	Aliases []string        `json:"aliases"` // other names of Type that senders use
+	Named   string          `json:"named"`   // by the bytes and the file's name; "": the same
+	Aliases []string        `json:"aliases"` // synonyms of Type in use
 	Kind    artel.MediaKind `json:"kind"`    // by the bytes alone
 	Charset string          `json:"charset"` // of text
 	Text    string          `json:"text"`    // the file that holds the same text in UTF-8
@@ -40,8 +39,8 @@ type File struct {
 	Seconds float64         `json:"seconds"`
 }
 
-// A Claim is an answer about a file that somebody sends under a name and a
-// declared type which may be lies.
+// A Claim is the expected result for a file sent with a name and declared type, which
+// may be wrong.
 type Claim struct {
 	File     string            `json:"file"`
 	Name     string            `json:"name"`
@@ -87,8 +86,8 @@ func (f File) TypeNamed() string {
 	return f.Type
 }
 
-// Check compares what was said about the whole file with what is true; named
-// says whether the name was known, and measured whether it was measured.
+// Check compares a result for the whole file with the expected facts. named says that
+// the name was given, measured that the measures are set.
 func (f File) Check(got artel.MediaInfo, size int, named, measured bool) error {
 	wantType := f.Type
 	if named {
@@ -118,7 +117,7 @@ func (f File) Check(got artel.MediaInfo, size int, named, measured bool) error {
 	return errors.Join(wrong...)
 }
 
-// Check compares an answer about the file of a claim with what it has to be.
+// Check compares a result with the expected one.
 func (c Claim) Check(got artel.MediaInfo) error {
 	if got.MediaType != c.Type || got.Kind != c.Kind || got.DetectedBy != c.By {
 		return fmt.Errorf("%s sent as %q, %q is %s, %s by %s; want %s, %s by %s",

@@ -39,7 +39,7 @@ func decode(i Info, src io.ReaderAt, size int64) (image.Image, error) {
 		return nil, err
 	}
 	w, h := i.Width, i.Height
-	if turned(i.Orientation) {
+	if swapsSides(i.Orientation) {
 		w, h = h, w
 	}
 	if c.Width != w || c.Height != h {

@@ -76,7 +76,7 @@ func look(src io.ReaderAt, size int64) (Info, error) {
 		return i, errors.New("it has no pixels")
 	}
 	i.Frames, i.Orientation = max(i.Frames, 1), max(i.Orientation, 1)
-	if turned(i.Orientation) {
+	if swapsSides(i.Orientation) {
 		i.Width, i.Height = i.Height, i.Width
 	}
 	return i, nil

@@ -15,7 +15,7 @@ import (
 // between the two passes; this one keeps only the rows for one row of the result.
 func render(ctx context.Context, m image.Image, orientation, w, h int) (image.Image, error) {
 	dw, dh := w, h
-	if turned(orientation) {
+	if swapsSides(orientation) {
 		dw, dh = h, w
 	}
 	if b := m.Bounds(); b.Dx() != dw || b.Dy() != dh {
@@ -31,15 +31,15 @@ func render(ctx context.Context, m image.Image, orientation, w, h int) (image.Im
 	return orient(ctx, m, orientation)
 }
 
-// turned reports whether an orientation swaps width and height.
-func turned(orientation int) bool { return orientation >= 5 }
+// swapsSides reports whether an orientation swaps width and height.
+func swapsSides(orientation int) bool { return orientation >= 5 }
 
 // orient returns m rotated and mirrored by an EXIF orientation.
 func orient(ctx context.Context, m image.Image, orientation int) (image.Image, error) {
 	b := m.Bounds()
 	w, h := b.Dx(), b.Dy()
 	out := image.NewRGBA(image.Rect(0, 0, w, h))
-	if turned(orientation) {
+	if swapsSides(orientation) {
 		out = image.NewRGBA(image.Rect(0, 0, h, w))
 	}
 	rows := newRows(m)
@@ -159,7 +159,7 @@ func scale(ctx context.Context, m image.Image, w, h int) (*image.RGBA, error) {
 			return nil, err
 		}
 		for ; next < t.from+len(t.weights); next++ {
-			squeeze(ring[next%held], rows.at(next), across)
+			scaleRow(ring[next%held], rows.at(next), across)
 		}
 		clear(sum)
 		for j, weight := range t.weights {
@@ -173,8 +173,8 @@ func scale(ctx context.Context, m image.Image, w, h int) (*image.RGBA, error) {
 	return out, nil
 }
 
-// squeeze scales a row.
-func squeeze(dst []float32, src []uint8, across []tap) {
+// scaleRow scales a row.
+func scaleRow(dst []float32, src []uint8, across []tap) {
 	for x, t := range across {
 		var r, g, b, a float32
 		px := src[4*t.from:]

@@ -20,7 +20,7 @@ import (
 )
 
 // What a registry remembers of the requests before changes nothing in the next
-// one: hash, recipe and segments are those of a registry that knows none.
+// one: hash, manifest and segments are those of a registry that knows none.
 func TestRememberedRequests(t *testing.T) {
 	counter := token.NewCounter()
 	fresh := func() *pipeline.Registry {
@@ -68,7 +68,7 @@ func TestRememberedRequests(t *testing.T) {
 				rt.Fatalf("the hash is %s, and %s of a registry that remembers nothing", got.Record.RequestHash, want.Record.RequestHash)
 			}
 			if diff := cmp.Diff(want.Manifest, got.Manifest); diff != "" {
-				rt.Fatalf("recipe:\n%s", diff)
+				rt.Fatalf("manifest:\n%s", diff)
 			}
 			if diff := cmp.Diff(want.Segments, got.Segments); diff != "" {
 				rt.Fatalf("segments:\n%s", diff)

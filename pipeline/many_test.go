@@ -44,7 +44,7 @@ func TestManyPictures(t *testing.T) {
 		}
 		settled, err := registry.PrepareMedia(t.Context(), in, media, 0)
 		if err != nil || settled[0].Media == nil || settled[0].Media.Width != want {
-			t.Errorf("%d pictures of somebody else's request: got %+v, %v", n, settled[0], err)
+			t.Errorf("%d pictures of a request of another client: got %+v, %v", n, settled[0], err)
 		}
 	}
 }

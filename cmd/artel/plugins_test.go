@@ -80,7 +80,7 @@ pipeline:
 		"{id: x, command: [sh], on_failure: retry}":                  "want skip or fail",
 		"{id: x, command: [sh], timeout: soon}":                      "want a time",
 		"{id: x, command: [sh], timeout: 1h}":                        "want up to 5m",
-		"{id: x, command: [sh], after: nothing}":                     "is no processor",
+		"{id: x, command: [sh], after: nothing}":                     "is not a processor",
 		"{id: x, url: 'file:///etc/passwd'}":                         "want an address",
 		"{id: x, url: 'http://x', headers: {a: '$5 and ${MY_KEY}'}}": "",
 	} {

@@ -342,7 +342,7 @@ func (s *script) template(replace string, groups int, names bool, shift int) str
 				fmt.Fprintf(&b, "$%02d", n+shift)
 			}
 		case names && strings.HasPrefix(rest, "$<") && strings.Contains(rest, ">"):
-			s.lost("replaceString", "$<name> is a group here; older versions write it as it stands")
+			s.lost("replaceString", "$<name> is a group here; older versions write it literally")
 			b.WriteByte('$')
 		default:
 			b.WriteString("$$")

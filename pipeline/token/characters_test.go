@@ -79,7 +79,7 @@ func TestSeams(t *testing.T) {
 		t.Fatalf("%q has no such seam", s)
 	}
 	if !v.boundaries.has(s, 3) || v.boundaries.has(s, 6) {
-		t.Errorf("%q: noted %v, and %v of the other seam", s, v.boundaries.has(s, 3), v.boundaries.has(s, 6))
+		t.Errorf("%q: noted %v, and %v of the other boundary", s, v.boundaries.has(s, 3), v.boundaries.has(s, 6))
 	}
 	noted := 0
 	for _, word := range v.boundaries.far {
@@ -88,6 +88,6 @@ func TestSeams(t *testing.T) {
 		}
 	}
 	if noted < 100 || noted > 5000 {
-		t.Errorf("%d of %d seams are noted", noted, 1<<boundaryBits)
+		t.Errorf("%d of %d boundaries are noted", noted, 1<<boundaryBits)
 	}
 }

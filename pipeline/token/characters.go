@@ -7,29 +7,30 @@ import (
 	"unicode/utf8"
 )
 
-// Merging begins with bytes, of which a Chinese character has three. It may as
-// well begin with characters, which is several times faster, where no token
-// that has a part of a character reaches over the seam of two: until a
-// character is whole, its bytes are then merged with one another alone, and by
-// ranks that are lower than those of all tokens that it is a part of, so that
-// nothing would have been merged in its place. What the vocabulary has that
-// speaks against this is noted by the bytes at the seam when it is loaded;
-// there are few, and a piece with such a seam is merged from its bytes.
+// Merging starts with bytes, of which a Chinese character has three. Starting with
+// characters is several times faster, and gives the same result if no token
+// contains a part of a character and reaches across the boundary to another one:
+// the bytes of a character are then merged only with one another, by lower ranks
+// than those of any token that contains the character. Tokens that violate this
+// are recorded when the vocabulary is loaded, by the bytes around the boundary.
+// There are few, and a piece with such a boundary is merged from its bytes.
 
 const boundaryBits = 16
 
-// seams notes pairs of neighboring characters by the bytes at their seam.
+// A boundaries records pairs of adjacent characters by the bytes around their
+// boundary.
 type boundaries struct {
 	near [1 << 10]uint64                 // by the last byte and the first
 	far  [1 << (boundaryBits - 6)]uint64 // by the hash of up to two bytes on either side
 }
 
-// The shapes of what is known of a seam: bytes before it, bytes after it.
+// boundaryHash hashes up to two bytes on either side. shape says how many of
+// them are known.
 func boundaryHash(before, after uint32, shape uint32) uint32 {
 	return (before*0x9E3779B1 ^ bits.RotateLeft32(after*0x85EBCA6B, 15) ^ shape*0xC2B2AE35) * 0x27D4EB2F >> (32 - boundaryBits)
 }
 
-// note notes the seam before s[i] by what s has of it.
+// add records the boundary before s[i].
 func (x *boundaries) add(s string, i int) {
 	near := uint32(s[i-1])<<8 | uint32(s[i])
 	x.near[near/64] |= 1 << (near % 64)
@@ -44,7 +45,7 @@ func (x *boundaries) add(s string, i int) {
 	x.far[h/64] |= 1 << (h % 64)
 }
 
-// has reports whether the seam before s[i] may have been noted.
+// has reports whether the boundary before s[i] may have been recorded.
 func (x *boundaries) has(s string, i int) bool {
 	near := uint32(s[i-1])<<8 | uint32(s[i])
 	if x.near[near/64]>>(near%64)&1 == 0 {
@@ -71,9 +72,9 @@ func (x *boundaries) has(s string, i int) bool {
 	return false
 }
 
-// character returns how many tokens the three bytes of a character are by
-// themselves, and the highest rank that is needed to make one of them; none
-// where they do not become one.
+// character returns the number of tokens of the three bytes of a character
+// alone, and the highest rank needed to make one token of them; none if they do
+// not become one.
 func (v *table) character(code uint16) (parts uint8, needs uint32) {
 	b := [3]byte{0xE0 | byte(code>>12), 0x80 | byte(code>>6)&0x3F, 0x80 | byte(code)&0x3F}
 	pair := min(v.pairs[uint16(b[0])|uint16(b[1])<<8], v.pairs[uint16(b[1])|uint16(b[2])<<8])
@@ -86,7 +87,8 @@ func (v *table) character(code uint16) (parts uint8, needs uint32) {
 	return 1, max(pair, v.chars[code])
 }
 
-// widen learns how characters of three bytes are merged, from all tokens.
+// learnCharacters derives from all tokens how characters of three bytes are
+// merged.
 func (v *table) learnCharacters(ends []int) {
 	v.parts = make([]uint8, 1<<16)
 	needs := make([]uint32, 1<<16)
@@ -123,12 +125,13 @@ func (v *table) learnCharacters(ends []int) {
 	}
 }
 
-// wide merges a short piece from its characters, of one byte or three, and
-// returns how many tokens it is; false where it has to be merged from its bytes.
+// mergeCharacters merges a short piece from its characters, of one byte or
+// three, and returns the number of its tokens; false if it has to be merged
+// from its bytes.
 func (m *merger) mergeCharacters(v *table, s string) (n int, ok bool) {
 	ends := m.ends[:0]
 	defer func() { m.ends = ends[:0] }()
-	more := 0 // tokens beside one for each character
+	more := 0 // tokens in excess of one per character
 	for i := 0; i < len(s); {
 		if i > 0 && v.boundaries.has(s, i) {
 			return 0, false

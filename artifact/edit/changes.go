@@ -9,16 +9,16 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// ApplyChanges replays changes on text, each on what the one before left. The
-// error, of kind [artel.Conflict], says that a change does not fit: its span is
-// not in the text, or something else than Old stands there. A row of changes
-// that go from left to right costs one walk over the text.
+// ApplyChanges replays changes on text in order, each on the result of the one
+// before. It is of kind [artel.Conflict] if the span of a change is outside the text
+// or does not contain Old. A sequence of changes from left to right costs one pass
+// over the text.
 func ApplyChanges(text string, changes []artel.Change) (string, error) {
 	if len(changes) == 0 {
 		return text, nil
 	}
 	var done strings.Builder
-	rest, at := text, 0 // what follows done, and where that begins
+	rest, at := text, 0 // the text after done, and its position
 	for i, c := range changes {
 		if c.Start < at {
 			rest, at = done.String()+rest, 0
@@ -38,7 +38,7 @@ func ApplyChanges(text string, changes []artel.Change) (string, error) {
 	return done.String(), nil
 }
 
-// chars returns how many bytes the first n code points of s take.
+// chars returns the length in bytes of the first n code points of s.
 func chars(s string, n int) (int, bool) {
 	if n < 0 || n > len(s) {
 		return 0, false

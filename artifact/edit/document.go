@@ -7,15 +7,13 @@ import (
 	"sync"
 )
 
-// A Document is a text that is going to be edited, perhaps more than once. It
-// remembers the normalised form of the text from the first time that it was
-// needed. It never changes and is safe for concurrent use; who edits the same
-// version of a text again keeps it.
+// A Document is a text to be edited, possibly more than once. It caches the
+// normalised form of the text. It never changes and is safe for concurrent use.
 type Document struct {
 	text string
 
 	mu     sync.Mutex
-	folded [2]*folded // as it is, and without indentation
+	folded [2]*folded // with and without indentation
 }
 
 // NewDocument returns the document of text.
@@ -24,7 +22,7 @@ func NewDocument(text string) *Document { return &Document{text: text} }
 // Text returns the text.
 func (d *Document) Text() string { return d.text }
 
-// foldCost is how many bytes are folded in the time of a step.
+// foldCost is the number of bytes folded in the time of one step.
 const foldCost = 2
 
 // fold returns the normalised form.

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package edit finds old text in a document and puts new text in its place.
+// Package edit replaces old text in a document by new text.
 //
-// Begin with [Apply]. It looks for each old text in layers, the closest kind
-// of match first, and the first layer that finds anything decides: letter for
-// letter; then in another spelling of the same, such as other quotes, line
-// ends or forms of Unicode; then the one passage that differs by the fewest
-// edits, if nothing else comes near. Old text has to stand in exactly one
-// place, unless every place is meant; whatever is not certain is refused, with
-// a message that says what to do. Who edits the same text more than once keeps
-// a [Document]. [ApplyChanges] replays what Apply did, and [Lines] is the one
-// definition of a line.
+// Begin with [Apply]. It searches each old text in layers, the strictest first, and
+// the first layer with a match decides: exact; then normalised, which ignores
+// differences of spelling such as quotes, line ends and forms of Unicode; then
+// approximate, the one substring that differs by the fewest edits, if no other is
+// nearly as close. Old text must match in exactly one place, unless all places are
+// to be replaced. Otherwise the edit is refused, with a message that says what to
+// do. For several calls on the same text use a [Document]. [ApplyChanges] replays
+// the changes of Apply, and [Lines] defines what a line is.
 //
-// The package is pure. It promises that bytes outside the replaced spans stay
-// as they are, that several edits happen all or not at all, that the work of a
-// call is bounded, whatever the texts hold, and that positions are code points
-// of the text before the edit. It knows nothing of artifacts or versions.
+// The package is pure. Bytes outside the replaced spans never change, several edits
+// are applied all or none, the work of a call is bounded for any input, and
+// positions are code points of the text before the edit.
 package edit
 
 import (
@@ -27,37 +25,36 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// Limits. They bound the time and memory of one call.
+// Limits of the time and memory of one call.
 const (
 	DefaultMaxText = 20 << 20  // bytes of a document, before and after
 	MaxOld         = 100_000   // code points of an old text
 	MaxPlaces      = 100       // places that a Hit or Refusal lists
-	maxWork        = 4 << 30   // bytes that all edits of a call may walk over
+	maxWork        = 4 << 30   // bytes that all edits of a call may scan
 	maxSteps       = 1 << 30   // steps of the looser layers, of a few nanoseconds each
-	hardMaxText    = 100 << 20 // bytes that are possible whatever the options say: normalised, a text can be eleven times as long
+	hardMaxText    = 100 << 20 // maximum of Options.MaxText: normalised, a text can be eleven times as long
 	maxChanges     = 1000      // separate changes of one edit
 )
 
-// An Edit is the wish to replace Old by New. Old must not be empty, and New
-// must differ from it.
+// An Edit replaces Old by New. Old must not be empty, and New must differ from it.
 type Edit struct {
 	Old string `json:"old"`
 	New string `json:"new"`
 
 	// ReplaceAll replaces every place, from left to right, skipping places
-	// that overlap one already replaced. A passage that only resembles Old
-	// has to be the only one even then.
+	// that overlap one already replaced. An approximate match must still be
+	// the only one.
 	ReplaceAll bool `json:"replace_all,omitempty"`
 }
 
-// A Mode says how far from the letter a match may be.
+// A Mode selects the layers.
 type Mode string
 
 // The modes.
 const (
-	Auto       Mode = "auto"       // every layer there is
+	Auto       Mode = "auto"       // all layers
 	Normalized Mode = "normalized" // no approximate matches
-	Exact      Mode = "exact"      // the exact layer alone
+	Exact      Mode = "exact"      // only the exact layer
 )
 
 // Options of [Apply].
@@ -68,12 +65,12 @@ type Options struct {
 	// Limits are those of the approximate layer; nil: [DefaultLimits].
 	Limits *Limits
 
-	// Indent lets the normalised layer leave out the white space that lines
-	// begin with. New text then gets the document's indentation.
+	// Indent lets the normalised layer ignore indentation. New text then gets
+	// the document's indentation.
 	Indent bool
 }
 
-// A Result is what edits made of a text.
+// A Result is the outcome of edits.
 type Result struct {
 	Text string
 	Hits []Hit // one for each edit, in order
@@ -89,8 +86,8 @@ type Result struct {
 // of the text before that edit; with ReplaceAll, of the first place.
 type Hit struct {
 	Layer      artel.Layer `json:"layer"`
-	Similarity float64     `json:"similarity"` // 0 to 1; 1: letter for letter
-	Matched    string      `json:"matched"`    // what stood there
+	Similarity float64     `json:"similarity"` // 0 to 1; 1: exact
+	Matched    string      `json:"matched"`    // the replaced text
 	Start      int         `json:"start"`
 	End        int         `json:"end"`
 	Count      int         `json:"count"`            // places replaced
@@ -104,15 +101,15 @@ type Place struct {
 	End   int `json:"end"`
 }
 
-// Apply applies edits to text, each to what the one before left, all or none.
-// The error is a [*Refusal], or that of ctx. The Result shares memory with its
-// arguments.
+// Apply applies edits to text in order, all or none. Each edit applies to the
+// result of the one before. The error is a [*Refusal], or that of ctx. The Result
+// shares memory with the arguments.
 func Apply(ctx context.Context, text string, edits []Edit, o Options) (Result, error) {
 	return NewDocument(text).Apply(ctx, edits, o)
 }
 
-// Apply is the function Apply on the text of the document, which stays as it
-// is.
+// Apply is like the function Apply on the text of the document, which does not
+// change.
 func (d *Document) Apply(ctx context.Context, edits []Edit, o Options) (Result, error) {
 	ls, err := layersOf(o.Mode)
 	if err != nil {
@@ -177,7 +174,7 @@ func (e Edit) check() error {
 	return nil
 }
 
-// apply applies one edit by the first layer that finds a place.
+// apply applies one edit with the first layer that finds a match.
 func (r *Result) apply(ctx context.Context, j *job, e Edit, ls []layer) error {
 	for _, l := range ls {
 		replace := replaceOne
@@ -199,7 +196,7 @@ func (r *Result) apply(ctx context.Context, j *job, e Edit, ls []layer) error {
 	return refuse(NotFound, "the old text is not there; read the text again and copy the passage exactly as it stands, white space and line ends included")
 }
 
-// replaced is what one edit did; a hit that counts 0 found nothing.
+// replaced is the result of one edit; the count of its hit is 0 if nothing matched.
 type replaced struct {
 	text    string
 	hit     Hit
@@ -294,8 +291,8 @@ func replaceAll(ctx context.Context, j *job, e Edit, l layer) (replaced, error) 
 	return d, nil
 }
 
-// A cursor turns bytes into code points and lines. It only goes forward, so
-// that a walk over all places costs one walk over the text.
+// A cursor converts byte positions to code points and lines. It only moves forward,
+// so that converting all places costs one pass over the text.
 type cursor struct {
 	text        string
 	byte        int

@@ -9,8 +9,8 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A layer is one way of finding old text. Layers are tried in order, and the
-// first that yields a match decides.
+// A layer is one kind of match. Layers are tried in order, and the first with a
+// match decides.
 type layer struct {
 	name artel.Layer
 
@@ -21,23 +21,23 @@ type layer struct {
 	find func(ctx context.Context, j *job, e Edit, overlap bool) iter.Seq2[match, error]
 }
 
-// A job is what the edits of one call share.
+// A job is the shared state of the edits of one call.
 type job struct {
-	doc    *Document // as the edits so far left it
+	doc    *Document // after the edits so far
 	indent bool
 	limits Limits
 	meter  meter
 	most   int // bytes of a text
 }
 
-// A match is one place, in bytes of the text, on the bounds of code points.
+// A match is a span of the text in bytes, at boundaries of code points.
 type match struct {
 	start, end int
 	similarity float64
-	put        string // what the edit's new text is there
+	put        string // the new text for this place
 }
 
-// layersOf returns the layers of a mode, closest first.
+// layersOf returns the layers of a mode, strictest first.
 func layersOf(m Mode) ([]layer, error) {
 	all := []layer{
 		{artel.LayerExact, findExact},

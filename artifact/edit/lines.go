@@ -9,13 +9,12 @@ import (
 
 const lineEnd = "\n"
 
-// Lines is a text seen as lines, numbered from 1. "\n" ends a line, and a "\r"
-// just before it belongs to the end; nothing else does. What follows the last
-// "\n" is a line unless it is empty, so that "" has no line and "a" and "a\n"
-// have one.
+// Lines is a text as lines, numbered from 1. A line ends with "\n" or "\r\n". Text
+// after the last line end is a line unless it is empty, so "" has no line, and "a"
+// and "a\n" have one.
 type Lines string
 
-// Count returns how many lines there are.
+// Count returns the number of lines.
 func (l Lines) Count() int {
 	n := strings.Count(string(l), lineEnd)
 	if l != "" && !strings.HasSuffix(string(l), lineEnd) {
@@ -52,7 +51,7 @@ func (l Lines) Slice(first, last int) string {
 	return string(rest[:len(rest)-len(rest.skip(last-first+1))])
 }
 
-// skip returns what follows the first n lines.
+// skip returns the text after the first n lines.
 func (l Lines) skip(n int) Lines {
 	for ; n > 0 && l != ""; n-- {
 		i := strings.Index(string(l), lineEnd)

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// findNormalized finds old text that is written otherwise: with other quotes,
-// dashes and spaces, in another form of Unicode, with characters that take no
-// room, with white space at the end of lines, with the other kind of line
-// ends, with or without spaces between Chinese and Latin. Matches that cut a
-// character of the original in two are none.
+// findNormalized finds old text in another spelling: other quotes, dashes and
+// spaces, another form of Unicode, zero-width characters, trailing white space,
+// other line ends, spaces between Chinese and Latin. A match must not split a
+// character of the original.
 func findNormalized(ctx context.Context, j *job, e Edit, overlap bool) iter.Seq2[match, error] {
 	return func(yield func(match, error) bool) {
 		doc, err := j.doc.fold(ctx, &j.meter, j.indent)
@@ -22,7 +21,7 @@ func findNormalized(ctx context.Context, j *job, e Edit, overlap bool) iter.Seq2
 		}
 		for _, f := range formsOf(e.Old, j.indent) {
 			if f.text == e.Old && doc.groups == nil {
-				continue // the exact layer has looked for just that
+				continue // the exact layer has searched for this form
 			}
 			fit := aligner{j: j, e: e}
 			for i := range occurrences(doc.text, f.text, true) {
@@ -31,7 +30,7 @@ func findNormalized(ctx context.Context, j *job, e Edit, overlap bool) iter.Seq2
 					continue
 				}
 				if overlap && fit.any {
-					// Two places are refused, however close they are.
+					// Two places are refused, even in the strictest form.
 					if !yield(m, nil) {
 						return
 					}
@@ -48,16 +47,15 @@ func findNormalized(ctx context.Context, j *job, e Edit, overlap bool) iter.Seq2
 	}
 }
 
-// A form is one way in which a normalised old text can stand in a normalised
-// text. White space at its edges depends on what stands around it, so that it
-// has up to four.
+// A form is one variant of a normalised old text. White space at its edges depends
+// on the surrounding text, so there are up to four.
 type form struct {
 	text string
-	lead bool // it began with spaces, which have to be left out of the text too
-	tail bool // it ended with white space, which may be left out of the text too
+	lead bool // leading spaces were removed, and must be removed from the text too
+	tail bool // trailing white space was removed, and may be removed from the text too
 }
 
-// formsOf returns the forms of old, the closest first.
+// formsOf returns the forms of old, strictest first.
 func formsOf(old string, indent bool) []form {
 	body := foldText(old, indent).text
 	last := old[strings.LastIndex(old, lineEnd)+1:]
@@ -84,8 +82,8 @@ func formsOf(old string, indent bool) []form {
 	return forms
 }
 
-// place returns the place in the original of the form that stands at byte i of
-// the folded text, if there is one.
+// place returns the match in the original for the form at byte i of the folded
+// text, if there is one.
 func (f form) place(doc *folded, i int) (match, bool) {
 	start, ok := doc.start(i)
 	if !ok {
@@ -108,20 +106,19 @@ func (f form) place(doc *folded, i int) (match, bool) {
 	return match{start: start, end: end}, true
 }
 
-// A aligner says how close the matches of an edit are, one after the other, and
-// makes the new text fit in: with the line ends of the document, and its
-// indentation where that was left out.
+// An aligner computes the similarity of the matches of an edit, and adapts the new
+// text to the document: its line ends, and its indentation if that was ignored.
 type aligner struct {
 	j       *job
 	e       Edit
 	any     bool
-	last    match  // the match that it has fitted
-	line    int    // where the line of last begins
-	lineEnd string // where the first match is
+	last    match  // the last match
+	line    int    // start of the line of last
+	lineEnd string // of the line of the first match
 	close   map[string]float64
 }
 
-// maxClose is how many ways to write the old text are remembered.
+// maxClose is the number of cached similarities.
 const maxClose = 1000
 
 func (f *aligner) match(ctx context.Context, m match) error {
@@ -144,8 +141,8 @@ func (f *aligner) match(ctx context.Context, m match) error {
 	return err
 }
 
-// similarity says how close what was matched is to the old text. Most places
-// of a text write it in one of a few ways.
+// similarity returns the similarity of a match to the old text. The cache works
+// because most matches of a text have one of a few spellings.
 func (f *aligner) similarity(ctx context.Context, matched string) (float64, error) {
 	if s, ok := f.close[matched]; ok {
 		return s, nil
@@ -162,8 +159,7 @@ func (f *aligner) similarity(ctx context.Context, matched string) (float64, erro
 	return s, err
 }
 
-// lineEndAt returns how the line ends that byte i is on; "" where the text has
-// one line.
+// lineEndAt returns the end of the line with byte i; "" if the text has one line.
 func lineEndAt(text string, i int) string {
 	at := strings.Index(text[i:], lineEnd)
 	if at >= 0 {
@@ -177,7 +173,7 @@ func lineEndAt(text string, i int) string {
 	return lineEnd
 }
 
-// withLineEnds returns s with its line ends as given; "": as they are.
+// withLineEnds returns s with the given line ends; "": unchanged.
 func withLineEnds(s, end string) string {
 	if end == "" || !strings.Contains(s, lineEnd) {
 		return s

@@ -10,19 +10,18 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A RefusalKind says why an edit was refused.
+// A RefusalKind is the reason of a refusal.
 type RefusalKind string
 
 // The kinds of refusals.
 const (
-	NotFound  RefusalKind = "not_found"  // the old text is nowhere
-	Ambiguous RefusalKind = "ambiguous"  // it is in several places
-	Invalid   RefusalKind = "invalid"    // the edit makes no sense as it is
+	NotFound  RefusalKind = "not_found"  // the old text has no match
+	Ambiguous RefusalKind = "ambiguous"  // the old text has several matches
+	Invalid   RefusalKind = "invalid"    // the edit is invalid
 	TooCostly RefusalKind = "too_costly" // over a limit that the message names
 )
 
-// A Refusal is the error of an edit that was not made. Nothing has changed;
-// Message says what to do.
+// A Refusal is the error of an edit that was not applied. Message says what to do.
 type Refusal struct {
 	Edit    int         `json:"edit"` // which edit, from 0
 	Kind    RefusalKind `json:"kind"`
@@ -33,7 +32,7 @@ type Refusal struct {
 // Error returns the message.
 func (r *Refusal) Error() string { return r.Message }
 
-// Unwrap returns [artel.TooLarge] for a limit, else [artel.Invalid].
+// Unwrap returns [artel.TooLarge] for a limit, otherwise [artel.Invalid].
 func (r *Refusal) Unwrap() error {
 	if r.Kind == TooCostly {
 		return artel.TooLarge
@@ -45,7 +44,7 @@ func refuse(k RefusalKind, format string, args ...any) *Refusal {
 	return &Refusal{Kind: k, Message: fmt.Sprintf(format, args...)}
 }
 
-// at says which edit err is about.
+// at sets the edit of a refusal.
 func at(i int, err error) error {
 	if r, ok := err.(*Refusal); ok {
 		r.Edit = i
@@ -57,7 +56,7 @@ func tooLong(size, limit int) error {
 	return refuse(TooCostly, "the text would grow to %d bytes or more, and at most %d are possible", size, limit)
 }
 
-// ambiguous names the lines of the places, few enough to read.
+// ambiguous returns a refusal that names the lines of some places.
 func ambiguous(count int, places []Place) error {
 	const most = 10
 	var lines []string

@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// Most of a long text has nothing in common with the old text, and need not go
-// through the bands. Seeds are short pieces of the old text that stand
-// unchanged in a passage that resembles it: where there are too few of them,
-// no passage within the limit can be. That is proved, not guessed, so that
-// what is found does not depend on it. Where seeds tell little, because the
-// text repeats itself or the limit is wide, all of it is searched.
+// Most of a long text has nothing in common with the old text and need not be
+// searched. Seeds are short pieces of the old text that occur unchanged in every
+// approximate match; a region with too few of them cannot contain a match within
+// the limit. This filter is exact, so it does not change the result. If seeds
+// exclude little, because the text is repetitive or the limit is wide, the whole
+// text is searched.
 
 const (
 	seedFrom   = 4 << 10 // shorter texts, in bytes, are searched as they are
@@ -25,7 +25,7 @@ const (
 	fewestSeed = 3       // seeds that have to be found for a count to tell anything
 )
 
-// An area is where passages have to be looked for.
+// An area is the part of the text to search for matches.
 type area struct {
 	// Every passage lies in one of the regions that differs by at most limit
 	// edits, or is within the margin of the closest.
@@ -34,7 +34,7 @@ type area struct {
 	ends    []int // where those end that differ by limit; nil: not known yet
 }
 
-// areaOf returns the area of passages that differ by at most limit edits.
+// areaOf returns the area of matches with at most limit edits.
 func (a *approximate) areaOf(ctx context.Context, limit int) (area, error) {
 	all := area{regions: []region{{0, len(a.text)}}, limit: limit}
 	if len(a.text) < max(seedFrom, 4*len(a.old)) || len(a.old) < 2*gram {
@@ -125,11 +125,11 @@ func wholeFrom(text string, i int) int {
 	return i
 }
 
-// A sieve finds the regions in which passages can be.
+// A sieve finds the regions that can contain matches.
 type sieve struct {
 	text, old string
 	size      int     // code points of old
-	limit     int     // edits of a passage
+	limit     int     // edits of a match
 	sample    *sample // nil: none was taken yet
 }
 

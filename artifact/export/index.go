@@ -198,7 +198,8 @@ func tokenText(t json.Token) string {
 	return string(b)
 }
 
-// jsonError returns Unavailable for an error of the reader, otherwise Invalid.
+// jsonError classifies an error of reading the index: Invalid for its content; an
+// error of the reader keeps its kind.
 func jsonError(err error) error {
 	if err == nil {
 		return nil

@@ -277,7 +277,8 @@ func (p *proving) Read(b []byte) (int, error) {
 // Close implements [io.Closer].
 func (p *proving) Close() error { return p.r.Close() }
 
-// zipError returns Unavailable for an error of the reader, otherwise Invalid.
+// zipError classifies an error of reading a ZIP: Invalid or Unsupported for its
+// content, Unavailable for the reader.
 func zipError(err error) error {
 	if _, ok := errors.AsType[*artel.Error](err); ok || err == nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// requests adds n entries of which every field tells which it is, from 0.
+// requests adds n entries with distinct fields, numbered from 0.
 func (c *check) requests(n int) (all []store.GatewayEntry) {
 	for i := range n {
 		all = append(all, store.GatewayEntry{

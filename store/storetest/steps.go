@@ -10,18 +10,16 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Steps is a store that tells of every step of its updates, and lets each fail
-// or be the last that a process does. It fulfils the contract as long as At
-// returns nil.
+// Steps is a store that reports every step of its updates, and lets each fail
+// or simulate a crash after it. It fulfils the contract while At returns nil.
 type Steps struct {
 	store.Store
 
-	// At is called before and after every call of a Tx in an update, by its
-	// name: "Journal.Append before", "Journal.Append after", and "commit
-	// before" when all has been written. What it returns is returned by that
-	// call; an error of "commit before" undoes the update. "commit after" comes
-	// when everything is on disk, and its error is what the caller of Update
-	// is told all the same.
+	// At is called before and after every call of a Tx in an update, with its
+	// name: "Journal.Append before", "Journal.Append after". The call returns
+	// the error of At. "commit before" follows the last write; its error rolls
+	// the update back. "commit after" follows the commit; Update returns its
+	// error although the update is on disk.
 	At func(step string) error
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storetest holds implementations of [store.Store] to their contract.
+// Package storetest tests implementations of [store.Store].
 //
-// Begin with [Run]. Each clause of the contract is one subtest on a store of
-// its own. The kit is itself held to stores that are broken on purpose: every
-// clause is failed by one of them. It promises nothing about speed and does
-// not look behind the contract.
+// Begin with [Run]. Each clause of the contract is one subtest on its own store.
+// The kit itself is tested with stores that are broken on purpose: each clause
+// must fail for one of them. It does not test speed.
 package storetest
 
 import (
@@ -252,7 +251,7 @@ func (c *check) version(conv artel.ConversationID, id artel.ArtifactID, v artel.
 	return v.Number
 }
 
-// heads tells which numbers the artifacts have at a message.
+// heads returns the numbers of the artifacts at a message.
 func (c *check) heads(conv artel.ConversationID, at artel.MessageID) map[artel.ArtifactID]int {
 	out := map[artel.ArtifactID]int{}
 	c.view(func(tx store.Tx) error {

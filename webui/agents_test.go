@@ -97,7 +97,7 @@ func TestAgentForms(t *testing.T) {
 		"en": {
 			"name": "one word", "description": "2001 characters", "prompt": "say who the agent is", "service": "there is no service gone", "tools": "there is no tool raed",
 			"subagents": "there is no agent nobody", "limits-turns": "Only whole numbers", "limits-cost": "negative", "limits-depth": "at most 8",
-			"context-max_tokens": "negative", "compaction-threshold": "at most 100", "file": "no such field",
+			"context-max_tokens": "negative", "compaction-threshold": "at most 100", "file": "unknown field",
 		},
 		"zh": {"name": "必须是一个词", "prompt": "请写明智能体是谁", "limits-turns": "整数", "tools": "没有名为 raed 的工具", "context-max_tokens": "不能为负数"},
 	} {

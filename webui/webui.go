@@ -246,6 +246,17 @@ var statuses = map[artel.Kind]int{
 	artel.Internal:    http.StatusInternalServerError,
 }
 
+// explanations are the phrases of errors that a click can cause. Others keep the
+// text of the error, without operation and subject.
+var explanations = map[string]phrase.Key{
+	app.CodeRunActive:          phrase.PageRunActive,
+	app.CodePermissionResolved: phrase.PageDecided,
+	app.CodeStale:              phrase.PageStale,
+	app.CodeAgentReadOnly:      phrase.PageAgentsReadOnly,
+	app.CodeAgentExists:        phrase.PageAgentsExists,
+	artel.CodeArtifactNotFound: phrase.PageNoArtifact,
+}
+
 // explain returns the status and the user's text of an error.
 func (ui *handler) explain(r *http.Request, err error) (int, string) {
 	kind := artel.KindOf(err)
@@ -253,21 +264,8 @@ func (ui *handler) explain(r *http.Request, err error) (int, string) {
 		ui.o.Log.Error("a page failed", "path", r.URL.Path, "err", err)
 		return statuses[kind], locale(r).Say(phrase.PageOurFault, nil)
 	}
-	// Errors that a click can cause have phrases; others keep the text of the
-	// error, without operation and subject.
-	switch artel.CodeOf(err) {
-	case app.CodeRunActive:
-		return statuses[kind], locale(r).Say(phrase.PageRunActive, nil)
-	case app.CodePermissionResolved:
-		return statuses[kind], locale(r).Say(phrase.PageDecided, nil)
-	case app.CodeStale:
-		return statuses[kind], locale(r).Say(phrase.PageStale, nil)
-	case app.CodeAgentReadOnly:
-		return statuses[kind], locale(r).Say(phrase.PageAgentsReadOnly, nil)
-	case app.CodeAgentExists:
-		return statuses[kind], locale(r).Say(phrase.PageAgentsExists, nil)
-	case artel.CodeArtifactNotFound:
-		return statuses[kind], locale(r).Say(phrase.PageNoArtifact, nil)
+	if k, ok := explanations[artel.CodeOf(err)]; ok {
+		return statuses[kind], locale(r).Say(k, nil)
 	}
 	if e, ok := errors.AsType[*artel.Error](err); ok && e.Err != nil {
 		return statuses[kind], e.Err.Error()

@@ -217,7 +217,7 @@ func (b *Tab) Until(expression string) {
 func (b *Tab) Wait(what string, well func() bool) {
 	b.T.Helper()
 	pause := 10 * time.Millisecond // each look costs the page a few
-	for end := time.Now().Add(10 * time.Minute); !well(); pause = min(pause*3/2, 50*time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); !well(); pause = min(pause*3/2, 50*time.Millisecond) {
 		time.Sleep(pause)
 		if b.Ctx.Err() != nil || time.Now().After(end) {
 			b.Fail(fmt.Errorf("waited in vain for %s", what))

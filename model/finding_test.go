@@ -10,11 +10,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/fetch/fetchtest"
 	"github.com/artelhq/artel/model"
 )
 
@@ -192,8 +194,6 @@ func TestBlame(t *testing.T) {
 	}
 	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	t.Cleanup(cut.Close)
-	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-	t.Cleanup(silent.Close)
 	for name, tt := range map[string]struct {
 		base    string
 		problem model.Problem
@@ -206,18 +206,26 @@ func TestBlame(t *testing.T) {
 		"no models": {answers(t, map[string]string{"GET /models": `{"data":[]}`}), model.NoModel, ""},
 		"nobody":    {nobody(t), model.NotListening, ""},
 		"cut":       {cut.URL, model.NoAnswer, "EOF"},
-		"silence":   {silent.URL, model.NoAnswer, ""},
 	} {
-		ctx, stop := context.WithCancel(t.Context())
-		if name == "silence" {
-			ctx, stop = context.WithTimeout(ctx, 50*time.Millisecond)
-		}
-		_, err := model.Complete(ctx, local(t), model.Service{ID: "s", Dialect: model.OpenAI, BaseURL: tt.base, APIKey: "sk-987"})
-		stop()
+		_, err := model.Complete(t.Context(), local(t), model.Service{ID: "s", Dialect: model.OpenAI, BaseURL: tt.base, APIKey: "sk-987"})
 		f := model.Finding{Detail: "older"}
 		f.SetProblem(err)
 		if f.Problem != tt.problem || f.Detail != tt.detail {
 			t.Errorf("%s: %q %q, want %q %q", name, f.Problem, f.Detail, tt.problem, tt.detail)
 		}
 	}
+}
+
+func TestSetProblemOfSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent, client := fetchtest.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		_, err := model.Complete(ctx, client, model.Service{ID: "s", Dialect: model.OpenAI, BaseURL: silent.URL})
+		f := model.Finding{Detail: "older"}
+		f.SetProblem(err)
+		if f.Problem != model.NoAnswer || f.Detail != "" {
+			t.Errorf("got %q %q", f.Problem, f.Detail)
+		}
+	})
 }

@@ -29,7 +29,7 @@ type (
 	Previews = run.Previews
 	// Input is a user message.
 	Input = run.Input
-	// An Edit is what takes the place of a message on a branch of its own.
+	// An Edit replaces a message on a new branch.
 	Edit = run.Edit
 	// A Clock is what makes two builds of one draft the same.
 	Clock = run.Clock
@@ -37,17 +37,17 @@ type (
 	Waiting = run.Waiting
 	// A QueuedMessage is a message that waits until the runs before it have ended.
 	QueuedMessage = run.QueuedMessage
-	// An Injection is something that was said to a run at work, and that its model has not been told yet.
+	// An Injection is a message to an active run that its model has not received yet.
 	Injection = run.Injection
-	// A Permission is a question that a run has asked people.
+	// A Permission is a question of a run to its user.
 	Permission = run.Permission
-	// A Preview is the request that a message would begin with if it were sent now.
+	// A Preview is the first request that a message would lead to if it were sent now.
 	Preview = run.Preview
-	// A Candidate is a file that somebody may send.
+	// A Candidate is a file that a user may send.
 	Candidate = run.Candidate
 	// BackgroundTasks are small model calls beside those of agents.
 	BackgroundTasks = run.BackgroundTasks
-	// An InlineDraft is everything that a context is built from, given at once.
+	// An InlineDraft is the whole input of a build, without a conversation.
 	InlineDraft = run.InlineDraft
 	// An InlineMessage is a message with the files that belong to it.
 	InlineMessage = run.InlineMessage
@@ -163,7 +163,7 @@ type (
 	Overview = settings.Overview
 	// A ProcessorState is a processor as it is configured for an agent on a service.
 	ProcessorState = settings.ProcessorState
-	// An UnknownSetting names a processor that there is not, or no longer.
+	// An UnknownSetting names an unknown or removed processor and has no effect.
 	UnknownSetting = settings.UnknownSetting
 	// A SettingLevel is where a setting comes from.
 	SettingLevel = settings.SettingLevel

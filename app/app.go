@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app holds every use case of Artel once: the rules, the rights, the
-// transactions and the leases. The faces decode a request, call one method
-// here, and encode the answer.
+// Package app has every use case of Artel once: the rules, the rights and the
+// transactions. The API, the page and the gateway decode a request, call one
+// method here, and encode the answer.
 //
-// Begin with [New], which makes an [App] out of its parts. Who acts travels in
-// the context ([WithOwner]) and is read in this package alone; what belongs to
-// somebody else is not found.
+// Begin with [New], which makes an [App] out of its parts. The context has the
+// owner who acts ([WithOwner]); what belongs to another owner is not found.
 //
-// A message starts a run ([Runs.Send]). The run goes on in a goroutine of
-// [Runs], which stores what the agent yields before it asks for more, and ends
-// it in one transaction: the folded versions, the reply, the last events and
-// the state. [App.Recover] goes on with the runs of a process that died, and
-// [App.Close] leaves those of this one to the next.
+// Runs are in package run, what users set in app/settings, the records of model
+// calls in app/inspect; this package names their types for its callers.
+// [App.Recover] continues the runs of a process that died, and [App.Close]
+// leaves those of this process to the next.
 package app
 
 import (
@@ -55,7 +53,7 @@ type Config struct {
 	Providers map[model.Dialect]model.Provider
 	Agents    []agent.Definition // nil: the shipped ones
 	Tools     []tool.Tool        // beside those of the product
-	Servers   tool.Servers       // where more tools come from; nil: there are none
+	Servers   tool.Servers       // servers of more tools; nil: none
 	// Permissions are those of tools in the whole deployment; agents may be
 	// stricter.
 	Permissions agent.Permissions
@@ -63,8 +61,8 @@ type Config struct {
 	GatewayKeys []string // names of the keys that programs may have, for the log
 	Background  run.BackgroundTasks
 	Web         *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched
-	// Reload reads anew which services there are and replaces them in
-	// Services; nil: they cannot be reloaded.
+	// Reload reads the services again and replaces them in Services; nil: they
+	// cannot be reloaded.
 	Reload  func(context.Context) error
 	Options Options
 }
@@ -80,13 +78,13 @@ type Options struct {
 	Now       func() time.Time // nil: time.Now
 }
 
-// Context is how the deployment wants contexts built.
+// Context configures how contexts are built.
 type Context struct {
 	Placement     pipeline.Placement      // of plan and inventory; "": at the tail
-	Machine       map[string]string       // what the macros os, osVersion, arch, platform and hostname tell; nil: nothing
+	Machine       map[string]string       // values of the macros os, osVersion, arch, platform and hostname; nil: none
 	Settings      pipeline.Settings       // of the whole deployment; zero: the processors' defaults
-	Transcription rendition.Transcription // who writes recordings down; zero: nobody
-	Caption       rendition.Caption       // who puts pictures into words; zero: nobody
+	Transcription rendition.Transcription // the service that transcribes recordings; zero: none
+	Caption       rendition.Caption       // the service that captions pictures; zero: none
 	Processors    []pipeline.Processor    // beside those of the product
 }
 
@@ -116,8 +114,8 @@ type App struct {
 	Rules         *settings.Rules
 }
 
-// New puts an App together. The error, of kind Invalid, is a mistake of
-// wiring: an agent that names an unknown tool, two tools of one name.
+// New makes an App. An error of kind Invalid is a mistake of the configuration: an
+// agent that names an unknown tool, two tools of one name.
 func New(c Config) (*App, error) {
 	k, err := newCore(c)
 	if err != nil {
@@ -152,31 +150,29 @@ func New(c Config) (*App, error) {
 	}, nil
 }
 
-// Recover goes on with the runs that no process works on any more, each from
-// its last completed step. With exclusive set, no other process can be working
-// on this data, and every unfinished run that is not at work here is taken
-// over; else only those whose lease is over. One that cannot go on, because its
-// agent or service is gone, or because it was taken over again and again
-// without getting anywhere, ends as interrupted. It returns how many there
-// were; one that fails does not keep the others.
+// Recover continues the runs without a process, each from its last completed
+// step, and returns how many there were. With exclusive set, no other process
+// works on this data, and every unfinished run that is not active here is taken
+// over; otherwise only those whose lease has ended. A run whose agent or service
+// is gone, or that was resumed repeatedly without completing a step, ends as
+// interrupted. An error of one run does not stop the others.
 func (a *App) Recover(ctx context.Context, exclusive bool) (int, error) {
 	return a.Runs.Recover(ctx, exclusive)
 }
 
-// Purge removes for good what was deleted more than an hour ago, of every
-// owner, and returns how many conversations that were. It is called now and
-// then; what it does not come to is there for the next time.
+// Purge removes the conversations of all owners that were deleted more than an
+// hour ago, and returns how many. It is called periodically.
 func (a *App) Purge(ctx context.Context) (int, error) {
 	k := a.Conversations.core
 	return k.store.Purge(ctx, k.now().Add(-keptDeleted))
 }
 
-// condenseAtOnce is how many artifacts are looked at in one step.
+// condenseAtOnce is how many artifacts are condensed in one step.
 const condenseAtOnce = 500
 
 // Condense takes edits out of the journals of every owner that were made longer
 // ago than age, and returns how many; see [artifact.Collection.Condense]. An
-// artifact that cannot be condensed does not keep the others.
+// error of one artifact does not stop the others.
 func (a *App) Condense(ctx context.Context, age time.Duration) (int, error) {
 	k := a.Artifacts.core
 	before := k.now().Add(-age)
@@ -202,9 +198,9 @@ func (a *App) Condense(ctx context.Context, age time.Duration) (int, error) {
 	}
 }
 
-// Close stops working on the runs of this process, which go on from their last
-// completed step at the next [App.Recover], and waits until ctx ends. No run can be
-// started afterwards. The entries of the gateway's log are written; later ones
+// Close stops the runs of this process, which the next [App.Recover] continues
+// from their last completed step, and waits until ctx ends. No run can be started
+// afterwards. The entries of the gateway's log are written; later ones
 // need another [gatewaylog.Log.Flush]. It does not close what Config
 // brought in.
 func (a *App) Close(ctx context.Context) error {

@@ -112,7 +112,7 @@ func breaksLine(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r
 // and who deletes something because it must not be kept does not wait long.
 const keptDeleted = time.Hour
 
-// Delete takes a conversation away with everything in it. For an hour,
+// Delete removes a conversation with everything in it. For an hour,
 // [Conversations.Restore] brings it back. While a run works on it, it is of
 // kind Conflict.
 func (cs *Conversations) Delete(ctx context.Context, id artel.ConversationID) error {
@@ -130,8 +130,8 @@ func (cs *Conversations) Delete(ctx context.Context, id artel.ConversationID) er
 	})
 }
 
-// Restore brings back a conversation as it was when it was deleted. It is of
-// kind NotFound where none is deleted, or it was too long ago.
+// Restore restores a deleted conversation. It is of kind NotFound if it was not
+// deleted, or too long ago.
 func (cs *Conversations) Restore(ctx context.Context, id artel.ConversationID) (c artel.Conversation, err error) {
 	err = cs.core.update(ctx, func(tx store.Tx) error {
 		if err := tx.Conversations.Restore(id); err != nil {

@@ -48,8 +48,8 @@ func (es *Events) Last(ctx context.Context, c artel.ConversationID) (seq artel.S
 	return seq, err
 }
 
-// Contexts returns what the newest model calls were told of attachments, up to
-// an event's number: at most limit payloads of [artel.EventContextBuilt], in
+// Contexts returns how the newest model calls sent attachments, up to an event's
+// number: at most limit payloads of [artel.EventContextBuilt], in
 // order.
 func (es *Events) Contexts(ctx context.Context, c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.ContextBuilt, error) {
 	var events []artel.Event

@@ -24,8 +24,8 @@ type Files struct {
 // FileOptions are how files leave by other ways than the API itself, how long
 // they stay, and when texts become files.
 type FileOptions struct {
-	// Key signs addresses. Who has it can make addresses that open every file.
-	// nil: one of this process, so that no address outlives it.
+	// Key signs addresses. With it, addresses for every file can be made. nil: a
+	// key of this process, so that no address outlives it.
 	Key []byte
 
 	// PublicBase is the address of a CDN, or another way in, that takes what it has not from
@@ -36,8 +36,8 @@ type FileOptions struct {
 	// 0: DefaultRetention, negative: for ever.
 	Retention time.Duration
 
-	// Alone says why the bytes may belong to somebody whose rows are elsewhere,
-	// in which case none are removed; nil: they never do.
+	// Alone returns an error if another database may refer to the bytes; then none
+	// are removed. nil: no other does.
 	Alone func() error
 
 	// Shown is how much of a tool's result events and models are shown; the

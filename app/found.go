@@ -15,8 +15,8 @@ import (
 	"github.com/artelhq/artel/run"
 )
 
-// A TakenResult is a result that a tool of somebody else's returned, on its
-// way in: first [TakenResult.Scrub], then [TakenResult.Finish].
+// A TakenResult is the result of a tool outside Artel. Call
+// [TakenResult.Scrub], then [TakenResult.Finish].
 type TakenResult struct {
 	core         *core
 	media        *run.StagedMedia
@@ -25,15 +25,15 @@ type TakenResult struct {
 	limit        int64
 }
 
-// A ScrubbedResult is a tool's result without media. Content is JSON: what was
-// sent with refs where media were, a text of which only a part is shown, or,
-// where the whole result is one file, the path under which that is served.
+// A ScrubbedResult is a tool's result without media. Content is JSON: the result
+// with refs in place of media, a shortened text or, if the whole result is one
+// file, the path under which that is served.
 type ScrubbedResult struct {
 	Content  json.RawMessage `json:"content"`
 	Metadata map[string]any  `json:"metadata"`
 }
 
-// TakeResult begins to take a result in.
+// TakeResult starts to receive a result.
 func (ts *Tools) TakeResult(ctx context.Context, c artel.ConversationID) (*TakenResult, error) {
 	at, err := ts.core.writeBase(ctx, c, "")
 	if err != nil {
@@ -42,13 +42,13 @@ func (ts *Tools) TakeResult(ctx context.Context, c artel.ConversationID) (*Taken
 	return &TakenResult{core: ts.core, media: run.NewStagedMedia(ts.core.artifacts), conversation: c, at: at, limit: int64(ts.core.maxText)}, nil
 }
 
-// Scrub reads JSON, as a stream, and writes it to dst without media. What is
-// left may be as long as the text of an artifact.
+// Scrub copies a stream of JSON to dst without its media. The rest has at most the
+// length of an artifact's text.
 func (t *TakenResult) Scrub(ctx context.Context, dst io.Writer, src io.Reader) error {
 	return scrub.Copy(ctx, &limited{dst, t.limit, t.limit}, src, t.media.Keep)
 }
 
-// limited refuses to write more than so many bytes.
+// limited refuses to write more than limit bytes.
 type limited struct {
 	io.Writer
 	left, limit int64
@@ -61,8 +61,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Writer.Write(p)
 }
 
-// Finish makes artifacts of the media, and of a content that is too long to be
-// shown. content is JSON that came through Scrub.
+// Finish makes artifacts of the media, and of content that is too long to be
+// shown. content is JSON from Scrub.
 func (t *TakenResult) Finish(ctx context.Context, name string, content json.RawMessage) (ScrubbedResult, error) {
 	env := t.core.envAt(ctx, t.conversation, t.at, Target{})
 	k := tool.NewKeeper(&env)

@@ -15,7 +15,7 @@ import (
 // Tools are the use cases of single tool calls, outside any run.
 type Tools struct{ core *core }
 
-// List returns what the tools say of themselves.
+// List returns the specifications of the tools currently available.
 func (ts *Tools) List(context.Context) []model.ToolSpec { return ts.core.tools.Box().Specs() }
 
 // Prefixes are what the names of tools begin with that may come later. An agent

@@ -15,9 +15,9 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// workspace is where a person writes: each write is a version at once, belongs
-// to the newest message of the branch, and is told of in the log. Also while a
-// run goes on, which meets it with its next edit.
+// workspace returns a workspace for a user: each write is a version at once,
+// belongs to the message at, and has an event. An active run merges it with its
+// next edit.
 func (k *core) workspace(ctx context.Context, c artel.ConversationID, at artel.MessageID) *artifact.Workspace {
 	return k.artifacts.Workspace(artifact.WorkspaceConfig{
 		Owner: artel.OwnerOf(ctx), Conversation: c, Message: at, Author: artifact.AuthorUser,
@@ -77,8 +77,7 @@ func (k *core) envAt(ctx context.Context, c artel.ConversationID, at artel.Messa
 // Edits are what users change in artifacts; each is a version at once.
 type Edits struct{ core *core }
 
-// An ArtifactAt names what a person writes to: an artifact on a branch, at a
-// version.
+// An ArtifactAt names an artifact on a branch at a version.
 type ArtifactAt struct {
 	Conversation artel.ConversationID
 	ID           artel.ArtifactID
@@ -86,11 +85,10 @@ type ArtifactAt struct {
 	IfVersion    int             // 0: any; another than the newest is of kind Conflict, code CodeStale
 }
 
-// CodeStale is the error code of a write that was made for another version
-// than the newest.
+// CodeStale is the error code of a write to a version that is not the newest.
 const CodeStale = artifact.CodeStale
 
-// write lets a person do one thing to an artifact.
+// write makes one change to an artifact.
 func (es *Edits) write(ctx context.Context, p ArtifactAt, do func(*artifact.Workspace) (artel.Artifact, error)) (artel.Artifact, error) {
 	at, err := es.core.writeBase(ctx, p.Conversation, p.At)
 	if err != nil {
@@ -103,8 +101,8 @@ func (es *Edits) write(ctx context.Context, p ArtifactAt, do func(*artifact.Work
 	return a, err
 }
 
-// Save makes the next version of what a person changed in p.IfVersion; see
-// [artifact.Workspace.Save] for what happens when that is not the newest.
+// Save makes the next version from a user's changes to version p.IfVersion; see
+// [artifact.Workspace.Save] for the case that this is not the newest.
 func (es *Edits) Save(ctx context.Context, p ArtifactAt, d Draft) (artel.Artifact, error) {
 	if d.Title != nil {
 		title := scrub.Line(*d.Title)
@@ -114,7 +112,7 @@ func (es *Edits) Save(ctx context.Context, p ArtifactAt, d Draft) (artel.Artifac
 }
 
 // Stage takes the bytes of a whole new content in, as a stream. What
-// nobody says about them is taken from the artifact.
+// the upload does not state is taken from the artifact.
 func (es *Edits) Stage(ctx context.Context, p ArtifactAt, u Upload) (Staged, error) {
 	at, err := es.core.branch(ctx, p.Conversation, p.At)
 	if err != nil {
@@ -129,24 +127,22 @@ func (es *Edits) Stage(ctx context.Context, p ArtifactAt, u Upload) (Staged, err
 	})
 }
 
-// Rename gives an artifact another title. The title that it has makes no
-// version.
+// Rename gives an artifact another title. An unchanged title makes no version.
 func (es *Edits) Rename(ctx context.Context, p ArtifactAt, title string) (artel.Artifact, error) {
 	return es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) {
 		return w.Rename(ctx, p.ID, scrub.Line(title), p.IfVersion)
 	})
 }
 
-// Delete makes an artifact disappear from its branch; its versions stay. What
-// model services hold of them is deleted there, and goes up anew where another
-// branch still sends it.
+// Delete removes an artifact from its branch; its versions stay. Their uploads at
+// model services are deleted, and made again if another branch still sends them.
 func (es *Edits) Delete(ctx context.Context, p ArtifactAt) (artel.Artifact, error) {
 	a, err := es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Delete(ctx, p.ID, p.IfVersion) })
 	if err != nil {
 		return a, err
 	}
 	versions, err := es.core.artifacts.History(ctx, artel.OwnerOf(ctx), p.Conversation, p.ID, artifact.Visible)
-	if err != nil { // it is deleted; what services hold ends there by itself
+	if err != nil { // it is deleted; the uploads expire by themselves
 		es.core.logger.WarnContext(ctx, "what services hold of a deleted artifact is not known", "artifact", p.ID, "err", err)
 		return a, nil
 	}
@@ -158,8 +154,8 @@ func (es *Edits) Delete(ctx context.Context, p ArtifactAt) (artel.Artifact, erro
 	return a, nil
 }
 
-// Restore makes a version that is as an older one was; 0 is what a deleted
-// artifact was before.
+// Restore makes a version equal to an older one; 0 is the last one before a
+// deletion.
 func (es *Edits) Restore(ctx context.Context, p ArtifactAt, version int) (artel.Artifact, error) {
 	return es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) {
 		return w.Restore(ctx, p.ID, version, p.IfVersion)

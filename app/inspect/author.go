@@ -20,11 +20,11 @@ type MessagePass struct {
 	Processor string      `json:"processor"`
 	Rules     []string    `json:"rules,omitempty"` // of it, that worked on the message
 	Before    artel.Parts `json:"before"`
-	After     artel.Parts `json:"after"` // nothing where it was joined to another message
+	After     artel.Parts `json:"after"` // empty if it was joined to another message
 }
 
-// passesOf returns what each processor that changed a message made of it, in their
-// order. What is not kept any more is of kind NotFound.
+// passesOf returns what each processor made of a message that it changed, in
+// order. States that are no longer stored are of kind NotFound.
 func passesOf(tx store.Tx, c *record.Call, id string) ([]MessagePass, error) {
 	passes, err := c.Content.Manifest.Changes(c.Content.Processors, id, c.Contents(tx))
 	out := make([]MessagePass, len(passes))
@@ -38,9 +38,8 @@ func passesOf(tx store.Tx, c *record.Call, id string) ([]MessagePass, error) {
 	return out, err
 }
 
-// Passes returns what each processor that changed some messages of a call made
-// of them, in their order, by message. A message of which a piece is not kept
-// any more is left out.
+// Passes returns by message what each processor made of it, in order. Messages
+// whose states are no longer stored are skipped.
 func (cs *Contexts) Passes(ctx context.Context, key record.ContextKey, ids ...string) (out map[string][]MessagePass, err error) {
 	out = make(map[string][]MessagePass, len(ids))
 	err = cs.with(ctx, key, func(tx store.Tx, _ BuiltContext, c *record.Call) error {

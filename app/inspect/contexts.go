@@ -19,8 +19,8 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Contexts are the use cases of what models were sent: one record for each
-// model call, bounded in number by conversation.
+// Contexts are the use cases of records of model calls. Each conversation has a
+// bounded number of them.
 type Contexts struct {
 	store    store.Store
 	services *model.Registry
@@ -105,8 +105,8 @@ func (cs *Contexts) Find(ctx context.Context, key record.ContextKey) (out BuiltC
 	return out, err
 }
 
-// Blocks returns the messages of a request, each with the processor that it
-// comes from. A piece that is not kept any more has no parts.
+// Blocks returns the messages of a request with the processors that made them.
+// One that is no longer stored has no parts.
 func (cs *Contexts) Blocks(ctx context.Context, key record.ContextKey) (out []record.Block, err error) {
 	err = cs.with(ctx, key, func(tx store.Tx, _ BuiltContext, c *record.Call) error {
 		out, err = blocks(c, c.Contents(tx))
@@ -132,9 +132,9 @@ func blocks(c *record.Call, p pipeline.Contents) ([]record.Block, error) {
 	return out, nil
 }
 
-// Request returns the request of a model call as the model's API got it. It is
-// made again out of the record, and of kind Conflict where that is no longer
-// possible: its service is configured otherwise, or a message is gone.
+// Request returns the request of a model call as the model's API received it. It
+// is rebuilt from the record; the error is of kind Conflict if its service has
+// changed or a message is gone.
 func (cs *Contexts) Request(ctx context.Context, key record.ContextKey) (SentRequest, error) {
 	req, err := cs.Rebuild(ctx, key)
 	if err != nil {
@@ -142,7 +142,7 @@ func (cs *Contexts) Request(ctx context.Context, key record.ContextKey) (SentReq
 	}
 	out := SentRequest{ContextKey: key, Dialect: req.Service.Dialect, Model: req.Service.Model}
 	body, err := cs.caller.Body(req)
-	if errors.Is(err, artel.Unsupported) { // nothing goes over a wire
+	if errors.Is(err, artel.Unsupported) { // the service has no wire format
 		type message struct {
 			Role  artel.Role  `json:"role"`
 			Parts artel.Parts `json:"parts"`
@@ -166,8 +166,8 @@ func (cs *Contexts) Request(ctx context.Context, key record.ContextKey) (SentReq
 	return out, nil
 }
 
-// Rebuild makes the request of a model call again, byte for byte, but for stars
-// in the place of what is signed in addresses.
+// Rebuild makes the request of a model call again byte for byte, with stars in
+// place of the signatures of addresses.
 func (cs *Contexts) Rebuild(ctx context.Context, key record.ContextKey) (req *model.Request, err error) {
 	err = cs.with(ctx, key, func(tx store.Tx, s BuiltContext, c *record.Call) error {
 		if s.Error != nil {

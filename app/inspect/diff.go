@@ -23,10 +23,10 @@ type ContextDiff struct {
 	First    *FirstDiff           `json:"first,omitempty"` // absent: the earlier request is the beginning of the later one
 	Target   bool                 `json:"target"`          // they went to different models
 	Tools    bool                 `json:"tools"`           // the tools differ
-	Messages []MessageChange      `json:"messages"`        // in the order of the later request; what is gone stands where it was
+	Messages []MessageChange      `json:"messages"`        // in the order of the later request; removed ones at their old place
 }
 
-// A MessageChange is what became of a message between two requests.
+// A MessageChange is the change of a message between two requests.
 type MessageChange struct {
 	ID     string          `json:"id"`
 	Origin pipeline.Origin `json:"origin"`
@@ -35,7 +35,7 @@ type MessageChange struct {
 	Tokens int             `json:"tokens"` // of the later one, or of what is gone
 }
 
-// A Change is what became of something.
+// A Change is a kind of MessageChange.
 type Change string
 
 // The changes.
@@ -46,15 +46,14 @@ const (
 	Changed Change = "changed"
 )
 
-// A FirstDiff is the first byte in which two requests differ, and who made it
-// differ.
+// A FirstDiff is the first byte in which two requests differ, and the cause.
 type FirstDiff struct {
 	Offset     int                `json:"offset"`            // in the canonical form, from 0
 	Message    string             `json:"message,omitempty"` // id of the message; empty: the target or the tools
 	Origin     pipeline.Origin    `json:"origin,omitempty"`
 	Stability  pipeline.Stability `json:"stability,omitempty"`
 	Cause      Cause              `json:"cause"`
-	Processors []string           `json:"processors,omitempty"` // that made it so, in their order
+	Processors []string           `json:"processors,omitempty"` // that caused it, in their order
 	Rules      []string           `json:"rules,omitempty"`      // of them, where they name some
 	Was        string             `json:"was,omitempty"`        // some text from that byte on
 	Is         string             `json:"is,omitempty"`
@@ -67,15 +66,15 @@ type Cause string
 const (
 	CauseTarget   Cause = "target"   // another model
 	CauseTools    Cause = "tools"    // other tools
-	CauseInserted Cause = "inserted" // a message stands there that did not
+	CauseInserted Cause = "inserted" // a message was inserted
 	CauseRemoved  Cause = "removed"  // a message is not sent any more
-	CauseText     Cause = "text"     // a message reads otherwise
+	CauseText     Cause = "text"     // the text of a message differs
 	CauseEnd      Cause = "end"      // the later request ends
 )
 
-// Diff compares the request of a model call with an earlier one; the zero with
-// is the one before it in the conversation. Of kind NotFound where there is
-// none, Conflict where one of them has no request.
+// Diff compares the request of a model call with an earlier one; a zero with is
+// the call before it in the conversation. The error is of kind NotFound if there
+// is none, Conflict if one of the calls has no request.
 func (cs *Contexts) Diff(ctx context.Context, key, with record.ContextKey) (out ContextDiff, err error) {
 	err = cs.with(ctx, key, func(tx store.Tx, s BuiltContext, after *record.Call) error {
 		if with == (record.ContextKey{}) {
@@ -136,7 +135,7 @@ func changesOf(before, after []pipeline.ManifestMessage) []MessageChange {
 		for _, gone := range before[:i] {
 			if place(after, gone.ID) < 0 {
 				note(gone, Removed)
-			} // else it has moved, and is told where it stands now
+			} // otherwise it has moved, and is listed at its new place
 		}
 		was := before[i]
 		before = slices.Concat(before[i+1:], remaining(before[:i], after))

@@ -16,22 +16,22 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A Why answers whether a model saw something in a call, and why, or why not.
+// A Why answers whether and why a model saw something in a call.
 type Why struct {
 	record.ContextKey
 	About    string       `json:"about"`
-	Seen     bool         `json:"seen"` // any of it was sent; not so of a file that was only described
+	Seen     bool         `json:"seen"` // any of it was sent; false for a file that was only described
 	Findings []WhyFinding `json:"findings"`
 }
 
-// A WhyFinding is one thing that happened to what was asked about.
+// A WhyFinding is one reason.
 type WhyFinding struct {
 	Code      WhyCode                `json:"code"`
 	Message   artel.MessageID        `json:"message_id,omitempty"`
 	Processor string                 `json:"processor,omitempty"` // that did it
 	Others    []string               `json:"others,omitempty"`    // as the code says
 	Route     *artel.AttachmentRoute `json:"route,omitempty"`     // of an attachment
-	Text      string                 `json:"text"`                // all of it for people
+	Text      string                 `json:"text"`                // the whole finding in the user's language
 }
 
 // A WhyCode is a kind of WhyFinding.
@@ -39,26 +39,26 @@ type WhyCode string
 
 // The codes.
 const (
-	WhySent       WhyCode = "sent"         // as it is stored
+	WhySent       WhyCode = "sent"         // unchanged
 	WhyChanged    WhyCode = "changed"      // Others: the processors that changed it
 	WhyMerged     WhyCode = "merged"       // Others: the message in which it was sent
-	WhyDropped    WhyCode = "dropped"      // there was no room
+	WhyDropped    WhyCode = "dropped"      // it did not fit
 	WhyCut        WhyCode = "cut"          // only its beginning fitted
 	WhyRemoved    WhyCode = "removed"      // by Processor
-	WhyMuted      WhyCode = "muted"        // by a person
+	WhyMuted      WhyCode = "muted"        // by a user
 	WhyBranch     WhyCode = "other_branch" // it is not on the path to what was answered
 	WhyLater      WhyCode = "later"        // it came after the call
 	WhySummarized WhyCode = "summarized"   // Others: the summary that stands for it
-	WhyAgent      WhyCode = "other_agent"  // Others: whose it is
-	WhyBlank      WhyCode = "blank"        // there is nothing in it
+	WhyAgent      WhyCode = "other_agent"  // Others: its agent
+	WhyBlank      WhyCode = "blank"        // it is empty
 	WhyFile       WhyCode = "file"         // Route says how it was sent
-	WhyUnattached WhyCode = "not_attached" // no message on the path holds it; a tool can read it
-	WhyNotHere    WhyCode = "not_here"     // there is no such thing in the conversation
+	WhyUnattached WhyCode = "not_attached" // no message on the path has it; a tool can read it
+	WhyNotHere    WhyCode = "not_here"     // it is not in the conversation
 )
 
-// Why says why a model saw a message or a file in a call, or did not. about is
-// the id of a message or of an artifact, a ref, or the name of a file.
-// The texts are in l.
+// Why returns why a model saw a message or a file in a call, or did not. about is
+// the id of a message or of an artifact, a ref, or the name of a file. The texts
+// are in the language of l.
 func (cs *Contexts) Why(ctx context.Context, key record.ContextKey, about string, l phrase.Locale) (out Why, err error) {
 	about = strings.TrimSpace(about)
 	if about == "" || len(about) > 512 {
@@ -90,7 +90,7 @@ func (cs *Contexts) Why(ctx context.Context, key record.ContextKey, about string
 	return out, err
 }
 
-// say is the finding for people.
+// say returns the finding as a sentence.
 func (f WhyFinding) say(l phrase.Locale, service string) string {
 	args := map[string]any{"Processor": f.Processor, "Processors": strings.Join(f.Others, ", ")}
 	if len(f.Others) > 0 {
@@ -121,7 +121,7 @@ type query struct {
 
 func (w *query) find(f WhyFinding) { w.out.Findings = append(w.out.Findings, f) }
 
-// sent tells of a message that was sent, and reports whether it was.
+// sent adds the finding for a sent message, and reports whether it was sent.
 func (w *query) sent(id string) bool {
 	for _, x := range w.context.Recipe.Messages {
 		switch {

@@ -17,29 +17,28 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Agents are the use cases of agents. Those that come with Artel and those of
-// files are the same for everybody and cannot be changed here; beside them,
-// everybody has those that they have made. A file takes the place of a made one
-// of the same name, which is kept.
+// Agents are the use cases of agents. Shipped agents and those of files are the
+// same for all users and read-only; each user can make others. A file hides a
+// user's agent of the same name, which stays stored.
 type Agents struct{ config *Config }
 
-// An AgentSource says where an agent is from.
+// An AgentSource is the origin of an agent.
 type AgentSource string
 
 // The sources.
 const (
 	AgentShipped AgentSource = "shipped" // it comes with Artel
 	AgentFile    AgentSource = "file"    // the operator's
-	AgentStored  AgentSource = "stored"  // somebody has made it
+	AgentStored  AgentSource = "stored"  // made by a user
 )
 
-// An Agent is a definition, and what is known about it.
+// An Agent is a definition with its origin.
 type Agent struct {
 	agent.Definition
 	Source    AgentSource
 	Revision  int           // of a stored one
 	UpdatedAt time.Time     // of a stored one
-	Runs      model.Service // that answers where a message names none; the zero Service where it is not there
+	Runs      model.Service // that answers if a message names none; zero: it is unknown
 }
 
 // ReadOnly reports whether the agent cannot be changed here.
@@ -53,11 +52,11 @@ const (
 	CodeAgentExists = "agent_exists"
 )
 
-// definitions is the prefix of the settings under which agents are kept, each
-// as JSON: what was taken is read again, also by a later Artel that takes less.
+// definitions is the prefix of the settings in which agents are stored, as JSON.
+// They are read without checks, so that stricter checks lose no agent.
 const definitions = "definition/"
 
-// maxAgents is how many somebody can make.
+// maxAgents is how many agents a user can make.
 const maxAgents = 500
 
 func readAgent(s store.Setting) (Agent, error) {
@@ -69,7 +68,7 @@ func readAgent(s store.Setting) (Agent, error) {
 	return Agent{Definition: d, Source: AgentStored, Revision: s.Revision, UpdatedAt: s.UpdatedAt}, nil
 }
 
-// fixed returns the agents that are the same for everybody.
+// fixed returns the agents that are the same for all users.
 func (k *Config) fixed() []Agent {
 	out := make([]Agent, len(k.Agents))
 	for i, d := range k.Agents {
@@ -81,8 +80,8 @@ func (k *Config) fixed() []Agent {
 	return out
 }
 
-// allAgents returns the agents of the one who asks, those of files first. One
-// that cannot be read is left out, and the log says so.
+// allAgents returns the agents of the user, those of files first. One that cannot
+// be read is skipped and logged.
 func (k *Config) allAgents(tx store.Tx) ([]Agent, error) {
 	all := k.fixed()
 	list, err := tx.Settings.List(definitions)
@@ -170,8 +169,7 @@ func (as *Agents) Find(ctx context.Context, name artel.AgentName) (a Agent, err 
 	return as.config.withService(a), err
 }
 
-// Check returns what is wrong with a definition, apart from its name being
-// taken.
+// Check returns the flaws of a definition, but not that its name is taken.
 func (as *Agents) Check(ctx context.Context, d agent.Definition) (flaws agent.Flaws, err error) {
 	err = as.config.view(ctx, func(tx store.Tx) error {
 		flaws, err = as.config.flaws(tx, d.Tidy())
@@ -213,7 +211,7 @@ func (as *Agents) Create(ctx context.Context, d agent.Definition) (Agent, error)
 
 // Save replaces an agent; see [Agents.Create]. revision is that of the Agent
 // that it replaces, or [AnyRevision]; another one is of kind Conflict, code
-// artifact.CodeStale. One that is from a file is of kind Denied, code CodeAgentReadOnly,
+// [artifact.CodeStale]. One that is from a file is of kind Denied, code CodeAgentReadOnly,
 // and none of kind NotFound.
 func (as *Agents) Save(ctx context.Context, d agent.Definition, revision int) (Agent, error) {
 	if revision == 0 {
@@ -273,7 +271,7 @@ func readOnly(op string, a Agent) error {
 
 // Delete takes an agent away, with what was set about its processors; see
 // [Agents.Save] for the revision. Conversations that it has answered stay, and
-// need another agent to go on.
+// need another agent to continue.
 func (as *Agents) Delete(ctx context.Context, name artel.AgentName, revision int) error {
 	return as.config.update(ctx, func(tx store.Tx) error {
 		a, err := as.config.findAgent(tx, name)

@@ -16,12 +16,10 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Displayed returns messages as people are to see them: with the rules of the
-// stage display at work on their texts, those of the conversation's agent and
-// service and of the owner. branch is a part of the branch in its order, and
-// behind how many messages come after it. What is stored stays as it is, and
-// so do the messages in branch; what a tool was asked and has answered is shown
-// as it was.
+// Displayed applies the rules of the stage display to the texts of messages: the
+// rules of the conversation's agent and service, and of the user. branch is a part
+// of the branch in its order, and behind the number of messages after it. branch
+// itself, and the calls and results of tools, stay unchanged.
 func (rs *Rules) Displayed(ctx context.Context, id artel.ConversationID, branch []artel.Message, behind int) ([]artel.Message, error) {
 	set, values, err := rs.displayRules(ctx, id)
 	if err != nil || set == nil || set.Empty(rule.Display) {
@@ -46,7 +44,7 @@ func (rs *Rules) Displayed(ctx context.Context, id artel.ConversationID, branch 
 		return nil, err
 	}
 	for _, p := range out.Problems {
-		rs.config.Logger.Warn("a rule is left out of what is shown", "conversation", id, "rule", artel.Shorten(p.Rule, 80), "because", p.Message)
+		rs.config.Logger.Warn("a rule is skipped in what is shown", "conversation", id, "rule", artel.Shorten(p.Rule, 80), "because", p.Message)
 	}
 	shown := slices.Clone(branch)
 	for k, place := range at {
@@ -58,9 +56,8 @@ func (rs *Rules) Displayed(ctx context.Context, id artel.ConversationID, branch 
 	return shown, nil
 }
 
-// displayRules are the rules for what is shown of a conversation, and what
-// macros in them stand for. Rules that cannot be read are none, and the log
-// says so.
+// displayRules returns the display rules of a conversation and the values of their
+// macros. Invalid rules are skipped and logged.
 func (rs *Rules) displayRules(ctx context.Context, id artel.ConversationID) (set *rule.Set, values map[string]string, err error) {
 	err = rs.config.view(ctx, func(tx store.Tx) error {
 		c, err := tx.Conversations.Get(id)
@@ -69,14 +66,14 @@ func (rs *Rules) displayRules(ctx context.Context, id artel.ConversationID) (set
 		}
 		d, err := rs.config.agent(tx, c.Agent)
 		if errors.Is(err, artel.Invalid) {
-			d, err = agent.Definition{Name: c.Agent}, nil // it was deleted, and what it has said is shown
+			d, err = agent.Definition{Name: c.Agent}, nil // it was deleted; its answers are still shown
 		}
 		if err != nil {
 			return err
 		}
 		s, _, err := rs.config.chooser().Resolve(c.Service, d.Service)
 		if err != nil {
-			s = model.Service{} // none that is configured; its rules are none either
+			s = model.Service{} // unknown services have no rules
 		}
 		settings, err := rs.config.settings(tx, d, s)
 		if err != nil {
@@ -88,7 +85,7 @@ func (rs *Rules) displayRules(ctx context.Context, id artel.ConversationID) (set
 		}
 		layers, err := settings.Rules(user)
 		if err != nil {
-			rs.config.Logger.Warn("rules are left out of what is shown", "conversation", id, "err", err)
+			rs.config.Logger.Warn("rules are skipped in what is shown", "conversation", id, "err", err)
 		}
 		set = rs.config.Rules.Compile(layers...)
 		values = map[string]string{

@@ -16,8 +16,8 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A LevelAt names a level that people may set: that of a service, or that of an
-// agent. Exactly one of both is there.
+// A LevelAt names a level: that of a service or that of an agent, exactly one of
+// both.
 type LevelAt struct {
 	Service artel.ServiceID `json:"service,omitempty"`
 	Agent   artel.AgentName `json:"agent,omitempty"`
@@ -26,20 +26,19 @@ type LevelAt struct {
 // A SettingLevel is where a setting comes from.
 type SettingLevel = pipeline.SettingLevel
 
-// An Overview is how the pipeline is configured for an agent on a service, with
-// all that it comes from, as it was at one moment.
+// An Overview is the configuration of the pipeline for an agent on a service,
+// with the settings of each level, read in one transaction.
 type Overview struct {
 	AgentName  artel.AgentName
 	Service    model.Service
-	Processors []ProcessorState // in the order in which they run
+	Processors []ProcessorState // in the order of execution
 	Unknown    []UnknownSetting
 	Model      Level // of the service
 	Agent      Level
 	Order      Order
 }
 
-// An UnknownSetting names a processor that there is not, or no longer: it does
-// nothing.
+// An UnknownSetting names an unknown or removed processor and has no effect.
 type UnknownSetting struct {
 	Level SettingLevel
 	pipeline.Setting
@@ -100,23 +99,22 @@ func (p *Pipeline) Overview(ctx context.Context, name artel.AgentName, id artel.
 	return o, nil
 }
 
-// SetEntry puts one setting into the place of the one with its id, and leaves
-// the rest of the level as it is.
+// SetEntry replaces the setting of one processor at a level.
 func (p *Pipeline) SetEntry(ctx context.Context, at LevelAt, s pipeline.Setting, revision int) (Level, error) {
 	return p.amend(ctx, at, revision, func(now, _ []pipeline.Setting) []pipeline.Setting {
 		return replaced(now, s.ID, &s)
 	})
 }
 
-// DropEntry lets a level say nothing about a processor, or a group of them.
+// DropEntry removes the setting of a processor, or of a group, from a level.
 func (p *Pipeline) DropEntry(ctx context.Context, at LevelAt, id string, revision int) (Level, error) {
 	return p.amend(ctx, at, revision, func(now, _ []pipeline.Setting) []pipeline.Setting {
 		return replaced(now, id, nil)
 	})
 }
 
-// ResetEntry lets a level say about a processor, or a group of them, what the
-// file says.
+// ResetEntry restores the file's setting of a processor, or of a group, at a
+// level.
 func (p *Pipeline) ResetEntry(ctx context.Context, at LevelAt, id string, revision int) (Level, error) {
 	return p.amend(ctx, at, revision, func(now, file []pipeline.Setting) []pipeline.Setting {
 		if i := slices.IndexFunc(file, func(s pipeline.Setting) bool { return s.ID == id }); i >= 0 {
@@ -126,8 +124,8 @@ func (p *Pipeline) ResetEntry(ctx context.Context, at LevelAt, id string, revisi
 	})
 }
 
-// amend changes the list of a level. One that comes to say what the file says
-// is reset, so that the file holds again, also when it is changed later.
+// amend changes the list of a level. A list that becomes equal to that of the file
+// is reset, so that later changes of the file take effect.
 func (p *Pipeline) amend(ctx context.Context, at LevelAt, revision int, change func(now, file []pipeline.Setting) []pipeline.Setting) (Level, error) {
 	l, err := p.Level(ctx, at)
 	if err != nil {
@@ -146,8 +144,7 @@ func (p *Pipeline) amend(ctx context.Context, at LevelAt, revision int, change f
 	return p.SetLevel(ctx, at, next, revision)
 }
 
-// replaced is a list with another setting of an id, or without it. It is never
-// nil.
+// replaced returns a list with another setting of an id, or without it; never nil.
 func replaced(list []pipeline.Setting, id string, s *pipeline.Setting) []pipeline.Setting {
 	out := []pipeline.Setting{}
 	for _, o := range list {
@@ -165,8 +162,8 @@ func replaced(list []pipeline.Setting, id string, s *pipeline.Setting) []pipelin
 	return out
 }
 
-// sameSettings reports whether two lists say the same. Their order is of no
-// importance, since no processor is named twice.
+// sameSettings reports whether two lists have the same settings in any order. No
+// list has two settings of one processor.
 func sameSettings(a, b []pipeline.Setting) bool {
 	if len(a) != len(b) {
 		return false
@@ -187,8 +184,8 @@ func sameSetting(a, b pipeline.Setting) bool {
 	return bytes.Equal(canonical(a.Config), canonical(b.Config))
 }
 
-// canonical is JSON with its keys in order and without white space; as it is
-// where it cannot be read.
+// canonical returns JSON with sorted keys and without white space; invalid JSON is
+// returned unchanged.
 func canonical(raw json.RawMessage) []byte {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -203,9 +200,9 @@ func canonical(raw json.RawMessage) []byte {
 	return b
 }
 
-// Move puts a processor that people may order into another place among those;
-// to counts from 0. The order is as a whole what somebody has set from then on.
-// Kind Invalid where the processor has a fixed place.
+// Move moves a processor to another place among the movable ones, counted from
+// 0, and stores the whole order. A processor with a fixed place is of kind
+// Invalid.
 func (p *Pipeline) Move(ctx context.Context, id string, to, revision int) (Order, error) {
 	if _, err := p.config.Pipeline.CheckOrder([]string{id}); err != nil {
 		return Order{}, err
@@ -221,7 +218,7 @@ func (p *Pipeline) Move(ctx context.Context, id string, to, revision int) (Order
 		}
 	}
 	ids = slices.Insert(ids, min(max(to, 0), len(ids)), id)
-	for _, known := range now.IDs { // of another start: they keep their places among each other
+	for _, known := range now.IDs { // plugins that are not loaded keep their relative order
 		if !slices.Contains(ids, known) {
 			ids = append(ids, known)
 		}
@@ -242,10 +239,9 @@ func (p *Pipeline) Agents(ctx context.Context) (names []artel.AgentName, err err
 	return names, err
 }
 
-// Begin returns the setting with which somebody begins who sets something about
-// a processor at a level: what stands there, else, for an agent, what stands at
-// the model, whose place it takes whole. It has the fields alone that the
-// processor knows.
+// Begin returns the initial setting for an editor of a processor at a level: that
+// of the level or, for an agent without one, that of the service, which the
+// agent's replaces as a whole. It has only the fields of the processor.
 func (o Overview) Begin(id string, level SettingLevel) pipeline.Setting {
 	s := pipeline.Setting{ID: id}
 	i := slices.IndexFunc(o.Processors, func(p ProcessorState) bool { return p.ID == id })

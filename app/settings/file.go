@@ -15,8 +15,8 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A SettingsFile is everything that a person has set, as one file. It names
-// services, agents and processors and holds no secret.
+// A SettingsFile has everything that a user has set, as one file. It has no
+// secrets.
 type SettingsFile struct {
 	Version  int                                    `json:"artel_settings"` // of the format: 1
 	Profile  *pipeline.Profile                      `json:"profile,omitempty"`
@@ -28,7 +28,7 @@ type SettingsFile struct {
 // settingsVersion is the version of the format that is written.
 const settingsVersion = 1
 
-// Tag names what is in the file: equal files have equal tags.
+// Tag returns a digest of the file: equal files have equal tags.
 func (f SettingsFile) Tag() string {
 	b, err := json.Marshal(f)
 	if err != nil {
@@ -37,7 +37,7 @@ func (f SettingsFile) Tag() string {
 	return artel.NewDigest(sha256.Sum256(b)).Hex()[:32]
 }
 
-// Export returns all that the one who asks has set.
+// Export returns all settings of the user.
 func (ps *Profiles) Export(ctx context.Context) (f SettingsFile, err error) {
 	err = ps.config.view(ctx, func(tx store.Tx) error {
 		f, err = exported(tx)
@@ -79,8 +79,8 @@ func collect[K comparable](to *map[K][]pipeline.Setting, key K, value json.RawMe
 	return err
 }
 
-// ParseSettingsFile reads a file that [Profiles.Export] gave. Unknown keys and
-// other versions are of kind Invalid.
+// ParseSettingsFile reads a file made by [Profiles.Export]. Unknown keys and other
+// versions are of kind Invalid.
 func ParseSettingsFile(data []byte) (f SettingsFile, err error) {
 	const op = "app.ParseSettingsFile"
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -97,7 +97,7 @@ func ParseSettingsFile(data []byte) (f SettingsFile, err error) {
 // Import puts the settings of a file in the place of all that were set: what
 // the file does not name is reset. All of it is taken, or nothing. tag is that
 // of the settings that are replaced, and others are of kind Conflict, code
-// artifact.CodeStale; "" replaces whatever is there.
+// [artifact.CodeStale]; "" replaces whatever is there.
 func (ps *Profiles) Import(ctx context.Context, f SettingsFile, tag string) (SettingsFile, error) {
 	values, err := ps.values(f)
 	if err != nil {
@@ -115,7 +115,7 @@ func (ps *Profiles) Import(ctx context.Context, f SettingsFile, tag string) (Set
 		}
 		for _, s := range all {
 			if strings.HasPrefix(s.Name, definitions) {
-				continue // agents are files of their own
+				continue // agents are not part of the file
 			}
 			v, stays := values[s.Name]
 			if !stays {
@@ -150,7 +150,7 @@ func known(all []store.Setting, name string) bool {
 	return false
 }
 
-// values are the settings of a file by the names under which they are kept.
+// values returns the settings of a file by the names under which they are stored.
 func (ps *Profiles) values(f SettingsFile) (map[string]any, error) {
 	out := map[string]any{}
 	if f.Profile != nil {

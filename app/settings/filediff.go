@@ -15,20 +15,20 @@ import (
 	"github.com/artelhq/artel/pipeline"
 )
 
-// A SettingsReport says what an import of a file changes.
+// A SettingsReport lists what the import of a file changes.
 type SettingsReport struct {
 	Changes []SettingsChange
 	Tag     string // of the settings that are compared with, for [Profiles.Import]
 }
 
-// A SettingsChange is one setting that another file has otherwise.
+// A SettingsChange is one setting that differs.
 type SettingsChange struct {
 	Area      SettingsArea
 	Name      string // of the service or agent; of the part of the profile: name, persona, language or rules
 	Processor string // that is set; "": the level has no list, or an empty one, before or after
 	Change    Change // Added, Removed or Changed
 	Was, Is   json.RawMessage
-	Unknown   bool // it names a service, agent or processor that there is not here: it is kept, and does nothing
+	Unknown   bool // it names a service, agent or processor that is unknown here: it is stored without effect
 }
 
 // A SettingsArea is a part of a file of settings.
@@ -42,8 +42,8 @@ const (
 	AreaAgent   SettingsArea = "agent"
 )
 
-// Compare says what an import of a file would change, and refuses what the
-// import refuses.
+// Compare returns what the import of a file would change. It refuses what
+// [Profiles.Import] refuses.
 func (ps *Profiles) Compare(ctx context.Context, f SettingsFile) (SettingsReport, error) {
 	if _, err := ps.values(f); err != nil {
 		return SettingsReport{}, err
@@ -63,7 +63,7 @@ func (ps *Profiles) Compare(ctx context.Context, f SettingsFile) (SettingsReport
 	return r, nil
 }
 
-// unknown reports whether a change is about something that is not there.
+// unknown reports whether a change names an unknown service, agent or processor.
 func (ps *Profiles) unknown(c SettingsChange, agents []artel.AgentName) bool {
 	switch c.Area {
 	case AreaService:
@@ -80,8 +80,8 @@ func (ps *Profiles) unknown(c SettingsChange, agents []artel.AgentName) bool {
 	})
 }
 
-// CompareSettings says what differs between two files, in a fixed order. It
-// knows no services, agents and processors, so that none is Unknown.
+// CompareSettings returns the differences between two files in a fixed order. None
+// is Unknown.
 func CompareSettings(before, after SettingsFile) SettingsReport {
 	r := SettingsReport{Tag: before.Tag()}
 	var was, is pipeline.Profile
@@ -112,7 +112,7 @@ func addLevels[K ~string](r *SettingsReport, area SettingsArea, before, after ma
 	for _, n := range names {
 		was, hadList := before[n]
 		is, hasList := after[n]
-		if hadList != hasList && len(was)+len(is) == 0 { // a list that says nothing takes the place of what a file says
+		if hadList != hasList && len(was)+len(is) == 0 { // an empty list replaces that of a file, too
 			r.add(area, string(n), "", noneIn(hadList), noneIn(hasList))
 		}
 		for _, id := range idsOf(was, is) {
@@ -134,7 +134,7 @@ func (r *SettingsReport) add(area SettingsArea, name, processor string, was, is 
 	r.Changes = append(r.Changes, c)
 }
 
-// idsOf are those of two lists, sorted.
+// idsOf returns the ids of the lists, sorted and each once.
 func idsOf(lists ...[]pipeline.Setting) (out []string) {
 	for _, l := range lists {
 		for _, s := range l {
@@ -145,7 +145,7 @@ func idsOf(lists ...[]pipeline.Setting) (out []string) {
 	return slices.Compact(out)
 }
 
-// settingIn is that of an id without the id; nil: there is none.
+// settingIn returns the setting of an id as JSON without the id; nil: none.
 func settingIn(settings []pipeline.Setting, id string) json.RawMessage {
 	for _, s := range settings {
 		if s.ID == id {

@@ -17,15 +17,14 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Pipeline is the use cases of the context pipeline: how it is configured, and
-// what it makes of a draft.
+// Pipeline are the use cases of the configuration of the context pipeline.
 //
-// Settings stand at two levels, that of a service and that of an agent. What a
-// person has set there takes the place of the whole list that the service's
-// entry or the agent's file has, until it is reset.
+// Settings exist at two levels, that of a service and that of an agent. What a
+// user sets there replaces the whole list of the service's entry or the agent's
+// file, until it is reset.
 type Pipeline struct{ config *Config }
 
-// Names under which settings are kept.
+// Names under which settings are stored.
 const (
 	serviceSettings = "service/"
 	agentSettings   = "agent/"
@@ -33,20 +32,20 @@ const (
 	profileSettings = "profile"
 )
 
-var errStaleSettings = errors.New("somebody has changed it since it was read; read it again")
+var errStaleSettings = errors.New("it was changed since it was read; read it again")
 
 // A Level is the list of settings of one service or agent.
 type Level struct {
 	Settings []pipeline.Setting
-	File     []pipeline.Setting // what the file says, which a reset brings back
-	Revision int                // 0: nobody has set it, Settings are those of the file
-	Set      bool               // by a person
+	File     []pipeline.Setting // of the file, restored by a reset
+	Revision int                // 0: not set, Settings are those of the file
+	Set      bool               // by a user
 }
 
 // A Level's limits.
 const maxSettings = 200
 
-// stored reads the list that a person has set under a name.
+// stored reads the value that a user has set under a name; revision 0: none.
 func stored[T any](tx store.Tx, name string) (v T, revision int, err error) {
 	s, err := tx.Settings.Get(name)
 	if errors.Is(err, artel.NotFound) {
@@ -66,10 +65,10 @@ func decoded[T any](s store.Setting) (v T, err error) {
 	return v, nil
 }
 
-// AnyRevision replaces whatever is there.
+// AnyRevision replaces any revision.
 const AnyRevision = -1
 
-// put keeps v under a name, over a revision; a nil v removes it.
+// put stores v under a name in place of a revision; a nil v removes it.
 func (k *Config) put(ctx context.Context, name string, v any, revision int) (next int, err error) {
 	err = k.update(ctx, func(tx store.Tx) error {
 		next, err = k.putTx(tx, name, v, revision)
@@ -108,15 +107,15 @@ func (k *Config) putTx(tx store.Tx, name string, v any, revision int) (int, erro
 	return next, err
 }
 
-// ofFile returns the settings of a service's entry. What is wrong there was
-// told when it was read, and does nothing.
+// ofFile returns the settings of a service's entry; none if they are invalid, which
+// was reported when the entry was read.
 func (k *Config) ofFile(s model.Service) []pipeline.Setting {
 	list, err := pipeline.ParseSettings(s.Processors)
 	if err == nil {
 		_, err = k.Pipeline.Check(list)
 	}
 	if err != nil {
-		k.Logger.Warn("the processors of a service's entry are passed over", "service", s.ID, "err", err)
+		k.Logger.Warn("the processors of a service's entry are ignored", "service", s.ID, "err", err)
 		return nil
 	}
 	return list
@@ -218,8 +217,8 @@ func findTx(tx store.Tx, name string, file []pipeline.Setting) (l Level, err err
 	return l, err
 }
 
-// check refuses settings that cannot be kept. A processor that is not known is
-// a warning in the log: it may be a plugin of another start.
+// check refuses invalid settings. An unknown processor is a warning in the log: it
+// may be a plugin that is not loaded now.
 func (k *Config) check(settings []pipeline.Setting) error {
 	if len(settings) > maxSettings {
 		return artel.Errorf(artel.TooLarge, "app.Pipeline", "processors", "%d settings, and at most %d are taken", len(settings), maxSettings)
@@ -231,14 +230,14 @@ func (k *Config) check(settings []pipeline.Setting) error {
 	return err
 }
 
-// An Order is that of the processors that people may order.
+// An Order is the order of the movable processors.
 type Order struct {
 	IDs      []string
-	Revision int // 0: nobody has set it
+	Revision int // 0: not set
 }
 
-// Order returns the order of formatters and plugins. Those that it does not
-// name stay where they are.
+// Order returns the order of formatters and plugins. Those that it does not name
+// keep their places.
 func (p *Pipeline) Order(ctx context.Context) (o Order, err error) {
 	err = p.config.view(ctx, func(tx store.Tx) error {
 		o, err = p.orderTx(tx)
@@ -274,11 +273,11 @@ func (p *Pipeline) SetOrder(ctx context.Context, ids []string, revision int) (Or
 	return p.Order(ctx)
 }
 
-// A ProcessorState is a processor as it is configured for an agent on a
-// service: what each level says, and what comes of it.
+// A ProcessorState is the configuration of a processor for an agent on a service:
+// the setting of each level, and the result.
 type ProcessorState struct {
 	pipeline.Processor
-	Deployment, Model, Agent *pipeline.Setting // nil: the level says nothing
+	Deployment, Model, Agent *pipeline.Setting // nil: not set at the level
 	Resolved                 pipeline.Resolved
 }
 
@@ -289,7 +288,7 @@ func entry(list []pipeline.Setting, p pipeline.Processor) *pipeline.Setting {
 	return nil
 }
 
-// checkSettings refuses what the deployment has wrong about the pipeline.
+// checkSettings refuses invalid settings of the deployment and its agents.
 func (k *Config) checkSettings() error {
 	s := k.Deployment
 	if err := k.check(s.Deployment); err != nil {
@@ -304,7 +303,7 @@ func (k *Config) checkSettings() error {
 		return err
 	}
 	for _, id := range slices.Concat(disabled, unordered) {
-		k.Logger.Warn("configuration: pipeline names a processor that there is not", "processor", artel.Shorten(id, 80))
+		k.Logger.Warn("configuration: pipeline names an unknown processor", "processor", artel.Shorten(id, 80))
 	}
 	for _, d := range k.Agents {
 		if err := k.check(d.Processors); err != nil {

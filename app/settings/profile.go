@@ -13,14 +13,14 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Profiles are the use cases of what people say about themselves. It is in
+// Profiles are the use cases of what users say about themselves. It is part of
 // every context that is built for them.
 type Profiles struct{ config *Config }
 
-// A Profile is what a person has said, and which revision of it this is.
+// A Profile is a user's profile with its revision.
 type Profile struct {
 	pipeline.Profile
-	Revision int // 0: nothing was said yet
+	Revision int // 0: not set
 }
 
 // Limits of a profile, in code points.
@@ -29,8 +29,7 @@ const (
 	maxProfilePersona = 20_000
 )
 
-// Find returns the profile of the one who asks; one that says nothing where
-// nothing was said.
+// Find returns the profile of the user; the zero Profile if none is set.
 func (ps *Profiles) Find(ctx context.Context) (p Profile, err error) {
 	err = ps.config.view(ctx, func(tx store.Tx) error {
 		p.Profile, p.Revision, err = stored[pipeline.Profile](tx, profileSettings)
@@ -40,7 +39,7 @@ func (ps *Profiles) Find(ctx context.Context) (p Profile, err error) {
 }
 
 // Set replaces the profile. revision is that of the one that it replaces;
-// another one is of kind Conflict, code artifact.CodeStale. Rules that the
+// another one is of kind Conflict, code [artifact.CodeStale]. Rules that the
 // regex-processor does not take are of kind Invalid.
 func (ps *Profiles) Set(ctx context.Context, p pipeline.Profile, revision int) (Profile, error) {
 	if err := ps.config.checkProfile(p); err != nil {

@@ -19,11 +19,10 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Rules are the use cases of the rules that find and replace: where they
-// stand, and what they make of a text.
+// Rules are the use cases of the rules of find and replace.
 type Rules struct{ config *Config }
 
-// A RuleLevel is one of the places where rules stand.
+// A RuleLevel is a level at which rules exist.
 type RuleLevel string
 
 // The levels, in the order in which their rules run.
@@ -34,7 +33,7 @@ const (
 	RulesOfUser       RuleLevel = "user"
 )
 
-// A RulePlace names one list of rules.
+// A RulePlace names a list of rules.
 type RulePlace struct {
 	Level RuleLevel
 	ID    string // of a service or an agent; "" at the other levels
@@ -44,29 +43,27 @@ type RulePlace struct {
 type RuleLayer struct {
 	RulePlace
 	Config   rule.Config
-	Revision int    // of what they are a part of: the list of settings, or the profile
-	Problem  string // why they cannot be read; "": they can
-	// Replaced says that an agent has rules of its own, which take the place of
-	// those of the service.
+	Revision int    // of the settings or the profile that has them
+	Problem  string // why they are invalid; "": they are valid
+	// Replaced says that the agent has rules of its own, which replace those of the
+	// service.
 	Replaced bool
 }
 
-// Fixed reports whether the rules can only be changed where the deployment is
-// configured.
+// Fixed reports whether the rules are part of the deployment's configuration.
 func (l RuleLayer) Fixed() bool { return l.Level == RulesOfDeployment }
 
-// Rulebook is all rules that hold for an agent on a service.
+// A Rulebook has all rules for an agent on a service.
 type Rulebook struct {
 	Agent   artel.AgentName
 	Service artel.ServiceID
 	Layers  []RuleLayer // deployment, service, agent, user
-	// Disabled says that the processor of rules is disabled for them, so that
-	// none of the rules runs.
+	// Disabled says that the processor of rules is disabled, so that none runs.
 	Disabled bool
 }
 
-// Find returns the rules that hold for an agent on a service; "" is the lead,
-// and the service that the agent has. Who is not there is of kind NotFound.
+// Find returns the rules for an agent on a service; "" is the lead, and the
+// agent's service. Unknown ones are of kind NotFound.
 func (rs *Rules) Find(ctx context.Context, name artel.AgentName, id artel.ServiceID) (b Rulebook, err error) {
 	err = rs.config.view(ctx, func(tx store.Tx) error {
 		b, _, _, err = rs.book(tx, name, id)
@@ -113,8 +110,8 @@ func (rs *Rules) regexProcessor() pipeline.Processor {
 	return pipeline.Processor{ID: pipeline.RegexProcessor}
 }
 
-// Places returns where the one who asks can keep rules: with themselves, at
-// the agents, at the services.
+// Places returns the places where the user can set rules: the user, the agents,
+// the services.
 func (rs *Rules) Places(ctx context.Context) ([]RulePlace, error) {
 	out := []RulePlace{{Level: RulesOfUser}}
 	names, err := (&Pipeline{rs.config}).Agents(ctx)
@@ -130,8 +127,7 @@ func (rs *Rules) Places(ctx context.Context) ([]RulePlace, error) {
 	return out, nil
 }
 
-// Layer returns the rules of one place; one that is not there is of kind
-// NotFound.
+// Layer returns the rules of one place; an unknown one is of kind NotFound.
 func (rs *Rules) Layer(ctx context.Context, place RulePlace) (l RuleLayer, err error) {
 	err = rs.config.view(ctx, func(tx store.Tx) error {
 		l, err = rs.layer(tx, place)
@@ -172,7 +168,7 @@ func (l *RuleLayer) read(raw json.RawMessage) {
 	}
 }
 
-// entries are the settings that a place's rules are a part of.
+// entries returns the settings that have the rules of a place.
 func (rs *Rules) entries(tx store.Tx, place RulePlace) ([]pipeline.Setting, int, error) {
 	name, file, err := rs.kept(tx, place)
 	if err != nil || name == "" {
@@ -185,8 +181,8 @@ func (rs *Rules) entries(tx store.Tx, place RulePlace) ([]pipeline.Setting, int,
 	return list, revision, err
 }
 
-// kept is the name under which the settings of a place are kept, and what
-// holds where none are.
+// kept returns the name under which the settings of a place are stored, and those
+// of the file.
 func (rs *Rules) kept(tx store.Tx, place RulePlace) (name string, file []pipeline.Setting, err error) {
 	p := &Pipeline{rs.config}
 	switch place.Level {
@@ -200,11 +196,10 @@ func (rs *Rules) kept(tx store.Tx, place RulePlace) (name string, file []pipelin
 	return "", nil, artel.Errorf(artel.NotFound, "app.Rules", "level", "there are no rules at %q", artel.Shorten(string(place.Level), 40))
 }
 
-// Set replaces the rules of a place and leaves all else that is set there as
-// it is. revision is that of the layer that it replaces; another one is of
-// kind Conflict, code artifact.CodeStale. The deployment's rules cannot be changed:
-// kind Denied. A rule that cannot be used can be kept; it is left out of
-// builds, which say so.
+// Set replaces the rules of a place; other settings there stay unchanged. revision is that of the layer that it replaces; another one is of
+// kind Conflict, code [artifact.CodeStale]. The deployment's rules cannot be changed:
+// kind Denied. An invalid rule can be stored; builds skip and
+// report it.
 func (rs *Rules) Set(ctx context.Context, place RulePlace, c rule.Config, revision int) (l RuleLayer, err error) {
 	const op = "app.Rules.Set"
 	if place.Level == RulesOfDeployment {
@@ -257,8 +252,8 @@ func (rs *Rules) Set(ctx context.Context, place RulePlace, c rule.Config, revisi
 // maxRules is how many bytes the rules of one place have.
 const maxRules = 4 << 20
 
-// withRules puts rules into a list of settings. An entry that would say
-// nothing is left out, so that it takes no other's place.
+// withRules sets the rules in a list of settings. An empty entry is removed, so
+// that it does not replace that of another level.
 func withRules(list []pipeline.Setting, p pipeline.Processor, c rule.Config) ([]pipeline.Setting, error) {
 	list = slices.Clone(list)
 	i := slices.IndexFunc(list, func(s pipeline.Setting) bool { return s.ID == p.ID })
@@ -269,7 +264,7 @@ func withRules(list []pipeline.Setting, p pipeline.Processor, c rule.Config) ([]
 	config := map[string]any{}
 	if len(list[i].Config) > 0 {
 		if err := json.Unmarshal(list[i].Config, &config); err != nil {
-			config = map[string]any{} // what cannot be read is replaced
+			config = map[string]any{} // invalid JSON is replaced
 		}
 	}
 	if config == nil {
@@ -295,10 +290,10 @@ func withRules(list []pipeline.Setting, p pipeline.Processor, c rule.Config) ([]
 	return list, nil
 }
 
-// Explain says how a rule will be read; see [rule.Engine.Explain].
+// Explain returns how a rule is understood; see [rule.Engine.Explain].
 func (rs *Rules) Explain(r rule.Rule) (rule.Explanation, error) { return rs.config.Rules.Explain(r) }
 
-// A Trial is a text on which the rules of an agent on a service are tried out.
+// A Trial is a text to which the rules of an agent on a service are applied.
 type Trial struct {
 	Agent   artel.AgentName // "": the lead
 	Service artel.ServiceID // "": the agent's
@@ -306,8 +301,8 @@ type Trial struct {
 	Stage   rule.Stage // "": as for a request
 	Role    artel.Role // "": user
 	Depth   *int       // nil: the bounds of rules are not looked at
-	// Layers are tried in the place of those that are kept, at the same levels:
-	// with a rule in them that somebody is writing.
+	// Layers replace the stored ones at the same levels, for a rule that is being
+	// edited.
 	Layers []RuleLayer
 	Only   bool // the layers that are not among them have no rules
 }
@@ -322,9 +317,9 @@ type Tried struct {
 // maxTrial is how many bytes a text has that rules are tried out on.
 const maxTrial = 200_000
 
-// Try tells what each rule makes of a text, with the engine, the limits and
-// the order of requests and pages. Macros in rules know who asks, the agent
-// and the model; those about a conversation are empty. Nothing is kept.
+// Try returns what each rule makes of a text, with the same engine, limits and
+// order as requests. Macros in rules know the user, the agent and the model; those
+// about a conversation are empty. Nothing is stored.
 func (rs *Rules) Try(ctx context.Context, in Trial) (out Tried, err error) {
 	if len(in.Text) > maxTrial {
 		return out, artel.Errorf(artel.TooLarge, "app.Rules.Try", "text", "rules are tried out on at most %d bytes", maxTrial)
@@ -379,7 +374,7 @@ func (rs *Rules) Try(ctx context.Context, in Trial) (out Tried, err error) {
 	return out, err
 }
 
-// macroValues are what macros stand for outside of a conversation.
+// macroValues returns the values of macros outside a conversation.
 func (k *Config) macroValues(user pipeline.Profile, d agent.Definition, s model.Service) map[string]string {
 	values := map[string]string{
 		"user": user.Name, "persona": user.Persona, "char": string(d.Name), "description": d.Description,
@@ -406,8 +401,7 @@ func (rs *Rules) MacroValues(ctx context.Context, name artel.AgentName, id artel
 	return values, err
 }
 
-// A KnownMacro is one of the macros that there are, with how it is written and
-// what it gives now.
+// A KnownMacro is a macro with an example and its current value.
 type KnownMacro struct {
 	Name    string
 	Example string // how it is written

@@ -10,8 +10,8 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// CarriedMedia is how some bytes went to a model's API. Bytes that stand in a
-// request more than once are told of once.
+// CarriedMedia is how some bytes were sent to a model's API. Bytes that occur more
+// than once in a request are listed once.
 type CarriedMedia struct {
 	Artifact  artel.Ref       `json:"artifact,omitzero"` // whose bytes they are, or of which they were made; empty: of none
 	Digest    artel.Digest    `json:"digest"`            // of the bytes themselves

@@ -52,7 +52,7 @@ type ContextFacts struct {
 	Media       []CarriedMedia  `json:"media,omitempty"`    // in the request, in their order
 	Previous    *ContextKey     `json:"previous,omitempty"` // the call before it in the conversation
 	Prefix      *ContextPrefix  `json:"prefix,omitempty"`   // what it has in common with that
-	Error       *ContextError   `json:"error,omitempty"`    // why there was no request
+	Error       *ContextError   `json:"error,omitempty"`    // why no request was built
 }
 
 // A ContextPrefix is the beginning that two requests share.
@@ -68,7 +68,7 @@ type ContextError struct {
 	Processor string     `json:"processor,omitempty"` // that failed
 }
 
-// ErrorOf is err as people see it.
+// ErrorOf returns err as users see it; nil for nil.
 func ErrorOf(err error) *ContextError {
 	if err == nil {
 		return nil

@@ -82,7 +82,7 @@ func TestRelenting(t *testing.T) {
 		t.Error("the picture moves out of the result, and that is no change")
 	}
 	if _, _, ok := l.Next(&next, refusal); ok {
-		t.Error("the zero value relents twice")
+		t.Error("the zero value allows two attempts")
 	}
 	if learned := l.Learned(service); len(learned) != 1 || learned[0].Place != model.InTool {
 		t.Errorf("learned %v", learned)

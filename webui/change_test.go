@@ -82,7 +82,7 @@ func TestEditConflict(t *testing.T) {
 	}
 	other("other\ntwo\nthree\n\nfour\ntheirs\n")
 	b.Do(click(".editing .primary"))
-	b.Until(`document.querySelector(".editing .note")?.innerText.includes("1 place")`)
+	b.Until(`document.querySelector(".editing .note")?.innerText.includes("1 conflict")`)
 	if got := typed(); !strings.Contains(got, "<<<<<<<") || !strings.Contains(got, "mine") || !strings.Contains(got, "other") {
 		t.Errorf("with a conflict: %q", got)
 	}

@@ -153,6 +153,9 @@ func TestTakenOver(t *testing.T) {
 	}
 	close(step)
 	r = b.ended(r)
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(b.log.String(), "taken over") && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // until the first process has noticed
+	}
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 )
 
 // Tools are the use cases of single tool calls, outside any run.
@@ -51,4 +56,86 @@ func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, 
 	result, err := box.Call(ctx, &env, name, given)
 	ts.core.log.Notifier().Notify(c)
 	return result, err
+}
+
+// A TakenResult is the result of a tool outside Artel. Call
+// [TakenResult.Scrub], then [TakenResult.Finish].
+type TakenResult struct {
+	core         *core
+	media        *run.StagedMedia
+	conversation artel.ConversationID
+	at           artel.MessageID
+	limit        int64
+}
+
+// A ScrubbedResult is a tool's result without media. Content is JSON: the result
+// with refs in place of media, a shortened text or, if the whole result is one
+// file, the path under which that is served.
+type ScrubbedResult struct {
+	Content  json.RawMessage `json:"content"`
+	Metadata map[string]any  `json:"metadata"`
+}
+
+// TakeResult starts to receive a result.
+func (ts *Tools) TakeResult(ctx context.Context, c artel.ConversationID) (*TakenResult, error) {
+	at, err := ts.core.writeBase(ctx, c, "")
+	if err != nil {
+		return nil, err
+	}
+	return &TakenResult{core: ts.core, media: run.NewStagedMedia(ts.core.artifacts), conversation: c, at: at, limit: int64(ts.core.maxText)}, nil
+}
+
+// Scrub copies a stream of JSON to dst without its media. The rest has at most the
+// length of an artifact's text.
+func (t *TakenResult) Scrub(ctx context.Context, dst io.Writer, src io.Reader) error {
+	return scrub.Copy(ctx, &limited{dst, t.limit, t.limit}, src, t.media.Keep)
+}
+
+// limited refuses to write more than limit bytes.
+type limited struct {
+	io.Writer
+	left, limit int64
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.left -= int64(len(p)); l.left < 0 {
+		return 0, artel.Errorf(artel.TooLarge, "app.Tools.TakeResult", "body", "without media it has more than %s, which the text of an artifact may have; send less of it", phrase.Size(l.limit))
+	}
+	return l.Writer.Write(p)
+}
+
+// Finish makes artifacts of the media, and of content that is too long to be
+// shown. content is JSON from Scrub.
+func (t *TakenResult) Finish(ctx context.Context, name string, content json.RawMessage) (ScrubbedResult, error) {
+	env := t.core.envAt(ctx, t.conversation, t.at, Target{})
+	k := tool.NewKeeper(&env)
+	kept := make([]artel.Artifact, len(t.media.Staged()))
+	for i, s := range t.media.Staged() {
+		a, err := k.Add(ctx, s)
+		if err != nil {
+			return ScrubbedResult{}, err
+		}
+		kept[i] = a
+	}
+	text := t.media.Replacer(kept).Replace(string(content))
+	shown, isText := text, strings.HasPrefix(text, `"`)
+	if isText {
+		if err := json.Unmarshal([]byte(text), &shown); err != nil {
+			return ScrubbedResult{}, artel.Errorf(artel.Invalid, "app.Tools.TakeResult", "content", "it is no JSON: %w", err)
+		}
+	}
+	r, err := k.Finish(ctx, tool.Result{Content: shown})
+	if err != nil {
+		return ScrubbedResult{}, err
+	}
+	t.core.log.Notifier().Notify(t.conversation)
+	out := ScrubbedResult{Content: json.RawMessage(text), Metadata: r.Metadata}
+	out.Metadata["tool"] = artel.Shorten(name, tool.MaxName)
+	if url, ok := r.Metadata["url"].(string); ok && isText && len(kept) == 1 && strings.TrimSpace(shown) == kept[0].MediaPart().Ref.String() {
+		r.Content = url // the result is that file
+	}
+	if isText || r.Content != shown {
+		out.Content, err = json.Marshal(r.Content)
+	}
+	return out, err
 }

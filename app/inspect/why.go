@@ -215,7 +215,7 @@ func (w *query) unloaded(m artel.Message) error {
 	return nil
 }
 
-// path is the branch that the call went on: to the newest message of its run
+// path is the branch of the call: to the newest message of its run
 // that was there.
 func (w *query) path() ([]artel.Message, error) {
 	leaf := w.run.Message
@@ -228,7 +228,7 @@ func (w *query) path() ([]artel.Message, error) {
 	return w.tx.Messages.Path(w.run.Conversation, leaf, 0)
 }
 
-// attached tells of the attachments that are meant, and reports whether there
+// attached adds findings for the attachments that are meant, and reports whether there
 // are any.
 func (w *query) attached(meant func(artel.AttachmentRoute) bool) bool {
 	any := false

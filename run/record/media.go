@@ -54,8 +54,9 @@ func WithNames(media []CarriedMedia, names map[artel.Digest]model.Name) []Carrie
 	return out
 }
 
-// masked is a name as it is kept. An address opens bytes for whoever has it, so
-// of its query as many stars are left, and the request is as long as it was.
+// masked returns a name without secrets: the query of an address, which has the
+// signature, becomes stars of the same length, so that the request keeps its
+// length.
 func masked(n model.Name) string {
 	at := strings.IndexByte(n.Text, '?')
 	if n.By != model.ByURL || at < 0 {

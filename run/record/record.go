@@ -3,7 +3,7 @@
 // Package record stores what each model call was sent, and reads it again.
 //
 // Begin with [New], which makes a [Call] of a request that was built, and
-// [Load]. The record of a call is a row with its facts and its recipe; bodies
+// [Load]. The record of a call is a row with its facts and its manifest; bodies
 // that calls share are segments, stored once. A request can be made again from
 // the record byte for byte, as long as its messages are stored.
 package record
@@ -86,18 +86,18 @@ type Content struct {
 	Manifest pipeline.Manifest
 }
 
-// A call is the context of a model call while its run is at work.
+// A Call is the context of a model call.
 type Call struct {
 	Key     ContextKey
 	Facts   ContextFacts
 	Content Content
 	lines   map[artel.Digest][]byte // of its segments
-	sent    []pipeline.Message      // one for each of the recipe; nil where it was read from the store
+	sent    []pipeline.Message      // one for each of the manifest; nil if it was read from the store
 
 	blocks map[string]*keptBlock // of its row; nil where it was read from the store
 }
 
-// linesOf returns those of one of its messages; nil where they are gone.
+// linesOf returns the lines of one of its messages; nil if they are gone.
 func (c *Call) linesOf(tx store.Tx, x pipeline.ManifestMessage) ([]byte, error) {
 	for i := range c.sent {
 		if m := &c.sent[i]; x.Stored && c.Content.Manifest.Messages[i].ID == x.ID { // else they are among the segments
@@ -136,7 +136,7 @@ func New(a artel.AgentName, b agent.Built, failed error) *Call {
 	return c
 }
 
-// namedDropped is how many dropped messages a record names: the newest.
+// namedDropped is how many dropped messages a record names, the newest.
 const namedDropped = 200
 
 func shorter(t pipeline.Tokens) pipeline.Tokens {

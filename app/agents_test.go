@@ -16,12 +16,15 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
 
 // make keeps an agent.
-func (b *bench) make(d agent.Definition) app.Agent {
+func (b *bench) make(d agent.Definition) settings.Agent {
 	b.t.Helper()
 	a, err := b.Agents.Create(b.t.Context(), d)
 	if err != nil {
@@ -66,7 +69,7 @@ func TestMadeAgents(t *testing.T) {
 	if err != nil || !slices.Equal(names, want) {
 		t.Errorf("the pipeline knows %v, %v; want %v", names, err, want)
 	}
-	if _, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "pilot"}, []app.ProcessorSetting{{ID: "merge-roles", Enabled: new(bool)}}, app.AnyRevision); err != nil {
+	if _, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "pilot"}, []pipeline.Setting{{ID: "merge-roles", Enabled: new(bool)}}, settings.AnyRevision); err != nil {
 		t.Errorf("its processors: %v", err)
 	}
 
@@ -82,7 +85,7 @@ func TestMadeAgents(t *testing.T) {
 	}
 
 	// Whoever loses a subagent goes on without; who is gone answers nobody.
-	if err := b.Agents.Delete(t.Context(), "crew", app.AnyRevision); err != nil {
+	if err := b.Agents.Delete(t.Context(), "crew", settings.AnyRevision); err != nil {
 		t.Fatal(err)
 	}
 	if flaws, err := b.Agents.Check(t.Context(), pilot.Definition); err != nil || len(flaws) != 1 || flaws[0].Field != "subagents" {
@@ -94,18 +97,18 @@ func TestMadeAgents(t *testing.T) {
 	if err := b.Agents.Delete(t.Context(), "pilot", pilot.Revision); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Runs.Send(t.Context(), c.ID, app.Input{Text: "Go."}); artel.KindOf(err) != artel.Invalid {
+	if _, err := b.Runs.Send(t.Context(), c.ID, run.Input{Text: "Go."}); artel.KindOf(err) != artel.Invalid {
 		t.Errorf("got %v", err)
 	}
-	if r := b.ended(b.send(c.ID, app.Input{Text: "Go.", Agent: agent.Lead})); r.State != artel.RunDone {
+	if r := b.ended(b.send(c.ID, run.Input{Text: "Go.", Agent: agent.Lead})); r.State != artel.RunDone {
 		t.Errorf("another agent in its conversation: %+v", r)
 	}
-	if _, err := b.Pipeline.Level(t.Context(), app.LevelAt{Agent: "pilot"}); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.Pipeline.Level(t.Context(), settings.LevelAt{Agent: "pilot"}); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("its processors: %v", err)
 	}
 	pilot.Subagents = nil
 	b.make(pilot.Definition)
-	if l, err := b.Pipeline.Level(t.Context(), app.LevelAt{Agent: "pilot"}); err != nil || l.Set {
+	if l, err := b.Pipeline.Level(t.Context(), settings.LevelAt{Agent: "pilot"}); err != nil || l.Set {
 		t.Errorf("the processors of another one of the name: %+v, %v", l, err)
 	}
 }
@@ -116,8 +119,8 @@ func TestAgentsBesideOthers(t *testing.T) {
 	b := newBench(t, nil)
 	whole := agent.Definition{
 		Name: "pilot", Description: "中文", Service: "demo", Tools: []string{"read_artifact"}, Permissions: agent.Permissions{"*": agent.Ask},
-		Limits: agent.Limits{Turns: 3, Cost: 0.25}, Presets: []app.PresetMessage{{ID: "a", Text: "Hush."}}, Prompt: "p",
-		Compaction: agent.Compaction{Threshold: 50}, Processors: []app.ProcessorSetting{{ID: "token-limiter", Config: []byte(`{"keep_chars":10}`)}},
+		Limits: agent.Limits{Turns: 3, Cost: 0.25}, Presets: []pipeline.Preset{{ID: "a", Text: "Hush."}}, Prompt: "p",
+		Compaction: agent.Compaction{Threshold: 50}, Processors: []pipeline.Setting{{ID: "token-limiter", Config: []byte(`{"keep_chars":10}`)}},
 	}
 	a := b.make(whole)
 	if diff := cmp.Diff(whole, a.Definition, cmpopts.EquateEmpty()); diff != "" {
@@ -137,7 +140,7 @@ func TestAgentsBesideOthers(t *testing.T) {
 	if _, err := b.Agents.Find(t.Context(), "broken"); artel.KindOf(err) != artel.Internal {
 		t.Errorf("got %v", err)
 	}
-	if err := b.Agents.Delete(t.Context(), "broken", app.AnyRevision); err != nil {
+	if err := b.Agents.Delete(t.Context(), "broken", settings.AnyRevision); err != nil {
 		t.Errorf("one that cannot be read cannot be deleted either: %v", err)
 	}
 
@@ -149,13 +152,13 @@ func TestAgentsBesideOthers(t *testing.T) {
 	b.config.Agents = append(own, agent.Definition{Name: "pilot", Prompt: "The operator's.", File: "pilot.md"})
 	later := b.open()
 	got, err := later.Agents.Find(t.Context(), "pilot")
-	if err != nil || got.Source != app.AgentFile || got.Prompt != "The operator's." {
+	if err != nil || got.Source != settings.AgentFile || got.Prompt != "The operator's." {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for what, err := range map[string]error{
-		"save": func() error { _, err := later.Agents.Save(t.Context(), whole, app.AnyRevision); return err }(), "delete": later.Agents.Delete(t.Context(), "pilot", app.AnyRevision),
+		"save": func() error { _, err := later.Agents.Save(t.Context(), whole, settings.AnyRevision); return err }(), "delete": later.Agents.Delete(t.Context(), "pilot", settings.AnyRevision),
 	} {
-		if artel.CodeOf(err) != app.CodeAgentReadOnly || !strings.Contains(err.Error(), "pilot.md") {
+		if artel.CodeOf(err) != settings.CodeAgentReadOnly || !strings.Contains(err.Error(), "pilot.md") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -175,7 +178,7 @@ func TestAgentsAreChecked(t *testing.T) {
 		{Name: "a", Prompt: " \n "},
 		{Name: "a/b", Prompt: "p"},
 		{Name: "a", Prompt: "p", Tools: []string{"raed"}},
-		{Name: "a", Prompt: "p", Processors: []app.ProcessorSetting{{ID: "token-limiter", Config: []byte(`{"colour":1}`)}}},
+		{Name: "a", Prompt: "p", Processors: []pipeline.Setting{{ID: "token-limiter", Config: []byte(`{"colour":1}`)}}},
 	} {
 		flaws, err := b.Agents.Check(t.Context(), d)
 		if err != nil || len(flaws) != 1 {
@@ -185,7 +188,7 @@ func TestAgentsAreChecked(t *testing.T) {
 			t.Errorf("%+v: %v", d, err)
 		}
 	}
-	if _, err := b.Agents.Save(t.Context(), agent.Definition{Name: "a", Prompt: "p"}, app.AnyRevision); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.Agents.Save(t.Context(), agent.Definition{Name: "a", Prompt: "p"}, settings.AnyRevision); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("saving what there is not: %v", err)
 	}
 	a := b.make(agent.Definition{Name: "a", Prompt: "p"})

@@ -22,10 +22,13 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
+	"github.com/artelhq/artel/model/route"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
 )
@@ -136,7 +139,7 @@ func (b *bench) conversation() artel.ConversationID {
 	return c.ID
 }
 
-func (b *bench) send(c artel.ConversationID, in app.Input) artel.Run {
+func (b *bench) send(c artel.ConversationID, in run.Input) artel.Run {
 	b.t.Helper()
 	r, err := b.Runs.Send(b.t.Context(), c, in)
 	if err != nil {
@@ -180,7 +183,7 @@ func ofType(want artel.EventType) func(artel.Event) bool {
 // ask sends a text and waits for the end.
 func (b *bench) ask(c artel.ConversationID, text string) artel.Run {
 	b.t.Helper()
-	return b.ended(b.send(c, app.Input{Text: text}))
+	return b.ended(b.send(c, run.Input{Text: text}))
 }
 
 // events returns the whole log, and checks its numbers.
@@ -229,7 +232,7 @@ func (b *bench) upload(c artel.ConversationID, name, content string) artel.Artif
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	added, err := b.Artifacts.Add(b.t.Context(), c, []app.Staged{staged})
+	added, err := b.Artifacts.Add(b.t.Context(), c, []artifact.Staged{staged})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -383,7 +386,7 @@ func TestOneRunAtATime(t *testing.T) {
 	errs := make([]error, 8)
 	runs := make([]artel.Run, len(errs))
 	for i := range errs {
-		wg.Go(func() { runs[i], errs[i] = b.Runs.Send(t.Context(), c, app.Input{Text: "Go."}) })
+		wg.Go(func() { runs[i], errs[i] = b.Runs.Send(t.Context(), c, run.Input{Text: "Go."}) })
 	}
 	wg.Wait()
 	started := -1
@@ -410,13 +413,13 @@ func TestOneRunAtATime(t *testing.T) {
 		t.Errorf("deleting got %v", err)
 	}
 	other := b.conversation()
-	b.send(other, app.Input{Text: "Elsewhere."})
+	b.send(other, run.Input{Text: "Elsewhere."})
 }
 
 func TestCancelInsideTheStream(t *testing.T) {
 	b := newBench(t, play(t, strings.Replace(writes, "-- turn 4 --", "-- turn 4 --\nHalf an answer\n@hang\n-- turn 5 --", 1)))
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	text := ""
 	b.until(c, func(e artel.Event) bool {
 		if e.Type != artel.EventMessageDelta {
@@ -514,7 +517,7 @@ func TestOwnFaultsAreHidden(t *testing.T) {
 					t.Errorf("%s tells the secret", e.Type)
 				}
 			}
-			b.send(c, app.Input{Text: "Again."})
+			b.send(c, run.Input{Text: "Again."})
 		})
 	}
 }
@@ -522,7 +525,7 @@ func TestOwnFaultsAreHidden(t *testing.T) {
 func TestClose(t *testing.T) {
 	b := newBench(t, play(t, hangs))
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	b.until(c, ofType(artel.EventMessageDelta))
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -531,7 +534,7 @@ func TestClose(t *testing.T) {
 	if err != nil || r.State != artel.RunRunning || r.FinishedAt != nil { // the next process goes on with it
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if _, err := b.Runs.Send(t.Context(), c, app.Input{Text: "Late."}); artel.KindOf(err) != artel.Unavailable {
+	if _, err := b.Runs.Send(t.Context(), c, run.Input{Text: "Late."}); artel.KindOf(err) != artel.Unavailable {
 		t.Errorf("sending afterwards: got %v", err)
 	}
 }
@@ -543,7 +546,7 @@ func TestCloseGivesUp(t *testing.T) {
 		<-release
 		yield(model.TextDelta("late"), nil)
 	}))
-	b.send(b.conversation(), app.Input{Text: "Go."})
+	b.send(b.conversation(), run.Input{Text: "Go."})
 	<-asked // a run that is stopped before ends in time
 	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
@@ -568,7 +571,7 @@ func TestMechanisms(t *testing.T) {
 		t.Errorf("got %+v, %v", info, err)
 	}
 	var out bytes.Buffer
-	err = b.Mechanisms.Route(t.Context(), app.Upload{Body: strings.NewReader("hello"), Filename: "a.txt"}, app.Target{}, func(r *app.RouteResult) error {
+	err = b.Mechanisms.Route(t.Context(), app.Upload{Body: strings.NewReader("hello"), Filename: "a.txt"}, app.Target{}, func(r *route.Result) error {
 		return r.Encode(t.Context(), &out)
 	})
 	if err != nil || !strings.Contains(out.String(), "hello") {

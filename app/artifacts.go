@@ -203,10 +203,10 @@ func (k *core) branch(ctx context.Context, c artel.ConversationID, at artel.Mess
 // that was taken out of it, as Markdown, and of a text itself. Number 0 is the
 // head of a branch with the edits of an active run, any other a visible
 // version. Nothing of it is kept with the artifact.
-func (as *Artifacts) Text(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, at artel.MessageID) (Derived, error) {
+func (as *Artifacts) Text(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, at artel.MessageID) (artifact.Derived, error) {
 	at, err := as.core.branch(ctx, c, at)
 	if err != nil {
-		return Derived{}, err
+		return artifact.Derived{}, err
 	}
 	d, err := as.core.artifacts.Derived(ctx, artel.OwnerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
 	if err == nil && number > 0 && !d.Visible {
@@ -216,7 +216,7 @@ func (as *Artifacts) Text(ctx context.Context, c artel.ConversationID, id artel.
 		}
 	}
 	if err != nil {
-		return Derived{}, err
+		return artifact.Derived{}, err
 	}
 	return d, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/run"
 )
 
 // askers are a lead who gives work to two at once, of whom one gives it on to a
@@ -65,7 +66,7 @@ I have written c.
 
 // openQuestions waits for the question with a number of a conversation, and
 // returns those that are open then, which is two, by who asks.
-func (b *bench) openQuestions(c artel.ConversationID, number int) map[artel.AgentName]app.Permission {
+func (b *bench) openQuestions(c artel.ConversationID, number int) map[artel.AgentName]run.Permission {
 	b.t.Helper()
 	seen := 0
 	b.until(c, func(e artel.Event) bool {
@@ -78,7 +79,7 @@ func (b *bench) openQuestions(c artel.ConversationID, number int) map[artel.Agen
 	if err != nil || len(w.Permissions) != 2 {
 		b.t.Fatalf("want two questions, got %+v, %v", w, err)
 	}
-	by := map[artel.AgentName]app.Permission{}
+	by := map[artel.AgentName]run.Permission{}
 	for _, p := range w.Permissions {
 		by[p.Agent] = p
 	}
@@ -94,7 +95,7 @@ func (b *bench) state(r artel.Run) artel.RunState {
 	return found.State
 }
 
-func (b *bench) answer(p app.Permission, d artel.Decision) {
+func (b *bench) answer(p run.Permission, d artel.Decision) {
 	b.t.Helper()
 	if _, err := b.Permissions.Decide(b.t.Context(), p.Run, p.ID, d, ""); err != nil {
 		b.t.Fatal(err)
@@ -107,7 +108,7 @@ func (b *bench) answer(p app.Permission, d artel.Decision) {
 func TestSubagentsAsk(t *testing.T) {
 	b := newBench(t, play(t, bothAsk), askers)
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	open := b.openQuestions(c, 2)
 	deep, writer := open["deep"], open["writer"]
 	if len(deep.Within.Split()) != 2 || len(writer.Within.Split()) != 1 {
@@ -139,7 +140,7 @@ func TestSubagentsAsk(t *testing.T) {
 			continue
 		}
 		p := payload[artel.PermissionResolved](t, e) // has all that is looked at of both
-		want := map[artel.PermissionID]app.Permission{deep.ID: deep, writer.ID: writer}[p.Permission]
+		want := map[artel.PermissionID]run.Permission{deep.ID: deep, writer.ID: writer}[p.Permission]
 		if e.Agent != want.Agent || e.Within != want.Within || p.Call != want.Call {
 			t.Errorf("%s: by %s within %q about %s, want %+v", e.Type, e.Agent, e.Within, p.Call, want)
 		}
@@ -149,7 +150,7 @@ func TestSubagentsAsk(t *testing.T) {
 		t.Errorf("after always: %v, %+v", err, r)
 	}
 	root := artel.MessageID("")
-	r = b.send(c, app.Input{Text: "Elsewhere.", Parent: &root})
+	r = b.send(c, run.Input{Text: "Elsewhere.", Parent: &root})
 	b.openQuestions(c, 4)
 	if _, err := b.Runs.Cancel(t.Context(), r.ID); err != nil {
 		t.Error(err)
@@ -161,7 +162,7 @@ func TestSubagentsAsk(t *testing.T) {
 func TestQuestionsOfSubagentsSurviveRestart(t *testing.T) {
 	b := newBench(t, play(t, bothAsk), askers)
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	open := b.openQuestions(c, 2)
 	for _, who := range []artel.AgentName{"deep", "writer"} {
 		if err := b.Close(t.Context()); err != nil {
@@ -196,7 +197,7 @@ func TestQuestionsOfSubagentsSurviveRestart(t *testing.T) {
 func TestQuestionsOfSubagentsEnd(t *testing.T) {
 	b := newBench(t, play(t, bothAsk), askers)
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	open := b.openQuestions(c, 2)
 	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)
@@ -229,7 +230,7 @@ func TestSilenceAndHaste(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, play(t, bothAsk), askers, func(config *app.Config) { config.Agents[1].Limits = c.limits })
 				id := b.conversation()
-				r := b.send(id, app.Input{Text: "Go."})
+				r := b.send(id, run.Input{Text: "Go."})
 				synctest.Wait()
 				if s := b.state(r); s != artel.RunWaiting {
 					t.Fatalf("the run is %s", s)
@@ -244,7 +245,7 @@ func TestSilenceAndHaste(t *testing.T) {
 					t.Errorf("the run is %s", s)
 				}
 				list, err := b.Permissions.List(t.Context(), id)
-				at := slices.IndexFunc(list, func(p app.Permission) bool { return p.Agent == "deep" })
+				at := slices.IndexFunc(list, func(p run.Permission) bool { return p.Agent == "deep" })
 				if err != nil || at < 0 || list[at].Decision != artel.Deny || list[at].Reason != c.want {
 					t.Errorf("the questions are %+v, %v", list, err)
 				}

@@ -12,7 +12,9 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/run/record"
 )
 
 // replacing is a processor that replaces a word in all texts of the history, in
@@ -54,7 +56,7 @@ func TestEachProcessorsOwnWork(t *testing.T) {
 		}
 	})
 	rules := pipeline.Setting{ID: pipeline.RegexProcessor, Config: json.RawMessage(`{"rules":[{"id":"shout","find":"by rule","replace":"BY RULE"}]}`)}
-	if _, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules}, 0); err != nil {
+	if _, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules}, 0); err != nil {
 		t.Fatal(err)
 	}
 	c := b.conversation()
@@ -62,7 +64,7 @@ func TestEachProcessorsOwnWork(t *testing.T) {
 	first := b.ask(c, "Begin: early and late, by rule.")
 	calls++
 	second := b.ask(c, "And on.")
-	key := app.ContextKey{Run: second.ID, Number: 1}
+	key := record.ContextKey{Run: second.ID, Number: 1}
 	all, err := b.Contexts.Passes(t.Context(), key, string(first.Message), "none")
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +84,7 @@ func TestEachProcessorsOwnWork(t *testing.T) {
 	if !slices.Equal(got, want) || !slices.Equal(passes[0].Rules, []string{"shout"}) {
 		t.Errorf("got %v, want %v", passes, want)
 	}
-	d, err := b.Contexts.Diff(t.Context(), key, app.ContextKey{})
+	d, err := b.Contexts.Diff(t.Context(), key, record.ContextKey{})
 	if err != nil || d.First == nil || !slices.Equal(d.First.Processors, []string{"late-word"}) || !strings.HasPrefix(d.First.Is, "LATE") {
 		t.Errorf("who made the calls differ: %+v, %v", d.First, err)
 	}
@@ -99,12 +101,12 @@ func TestEachRulesOwnWork(t *testing.T) {
 	b := newBench(t, provide(l.generate))
 	rules := pipeline.Setting{ID: pipeline.RegexProcessor, Config: json.RawMessage(`{"rules":[
 		{"id":"last","find":"b","replace":"c","order":2},{"id":"first","find":"a","replace":"b","order":1},{"id":"never","find":"z","order":1},{"id":"end","find":"$(?![^])","replace":"!","order":3}]}`)}
-	if _, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules}, 0); err != nil {
+	if _, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules}, 0); err != nil {
 		t.Fatal(err)
 	}
 	run := b.ask(b.conversation(), "a b")
 	for name, a := range map[string]*app.App{"here": b.App, "in another process": b.open()} {
-		all, err := a.Contexts.Passes(t.Context(), app.ContextKey{Run: run.ID, Number: 1}, string(run.Message))
+		all, err := a.Contexts.Passes(t.Context(), record.ContextKey{Run: run.ID, Number: 1}, string(run.Message))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 )
 
 // several are services that say who they are; the selector says what it is told
@@ -93,11 +94,11 @@ func TestAuto(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &several{says: tt.says, fails: tt.fails}
 			b := newBench(t, provide(s.generate), services("words", "eyes:vision", "more:vision audio", "small"), func(c *app.Config) { c.Background.Selector = tt.selector })
-			conversation, err := b.Conversations.Create(t.Context(), app.NewConversation{Service: app.AutoService})
+			conversation, err := b.Conversations.Create(t.Context(), app.NewConversation{Service: model.AutoService})
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, in := conversation.ID, app.Input{Text: "What is this?"}
+			c, in := conversation.ID, run.Input{Text: "What is this?"}
 			if tt.picture {
 				in.Attachments = []string{string(b.upload(c, "dot.png", dot).ID)}
 			}
@@ -134,12 +135,12 @@ func TestAuto(t *testing.T) {
 // meant itself.
 func TestAutoByDefault(t *testing.T) {
 	b := newBench(t, provide((&several{}).generate), services("words", "eyes:vision"), func(c *app.Config) {
-		c.Services.Replace(c.Services.All(), nil, app.AutoService)
+		c.Services.Replace(c.Services.All(), nil, model.AutoService)
 	})
-	if got := b.Models.Preferred(t.Context()); got != app.AutoService {
+	if got := b.Models.Preferred(t.Context()); got != model.AutoService {
 		t.Errorf("what is used where nobody names one is %s", got)
 	}
-	fits, err := b.Models.Fit(t.Context(), "", []app.Candidate{{Filename: "a.png", Size: int64(len(dot)), Head: []byte(dot)}})
+	fits, err := b.Models.Fit(t.Context(), "", []run.Candidate{{Filename: "a.png", Size: int64(len(dot)), Head: []byte(dot)}})
 	if err != nil || len(fits) != 1 || fits[0].Step != artel.StepNative {
 		t.Errorf("a picture would be sent as %+v, %v", fits, err)
 	}
@@ -148,15 +149,15 @@ func TestAutoByDefault(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	a := b.upload(c, "a.png", dot)
-	if r := b.ended(b.send(c, app.Input{Text: "Look.", Attachments: []string{string(a.ID)}})); r.Service != "eyes" {
+	if r := b.ended(b.send(c, run.Input{Text: "Look.", Attachments: []string{string(a.ID)}})); r.Service != "eyes" {
 		t.Errorf("a picture went to %s", r.Service)
 	}
-	r := b.ended(b.send(c, app.Input{Text: "Read.", Service: "words"}))
+	r := b.ended(b.send(c, run.Input{Text: "Read.", Service: "words"}))
 	if r.Service != "words" || strings.Count(typesOf(b.events(c)), "service_chosen") != 2 {
 		t.Errorf("what is named goes to %s: %s", r.Service, typesOf(b.events(c)))
 	}
 	named := newBench(t, provide((&several{}).generate), services("words", "auto"), func(c *app.Config) {
-		c.Services.Replace(c.Services.All(), nil, app.AutoService)
+		c.Services.Replace(c.Services.All(), nil, model.AutoService)
 	})
 	c = named.conversation()
 	if r := named.ask(c, "Hello."); r.Service != "auto" || strings.Contains(typesOf(named.events(c)), "service_chosen") {
@@ -169,19 +170,19 @@ func TestAutoFollowsTheBranch(t *testing.T) {
 	c := b.conversation()
 	picture := b.upload(c, "dot.png", dot)
 	for _, tt := range []struct {
-		in   app.Input
+		in   run.Input
 		want artel.ServiceID
 	}{
-		{app.Input{Text: "one", Service: app.AutoService}, "words"},
-		{app.Input{Text: "two", Service: app.AutoService, Attachments: []string{string(picture.ID)}}, "eyes"},
-		{app.Input{Text: "three", Service: app.AutoService}, "eyes"},
-		{app.Input{Text: "four", Service: "ears"}, "ears"},
+		{run.Input{Text: "one", Service: model.AutoService}, "words"},
+		{run.Input{Text: "two", Service: model.AutoService, Attachments: []string{string(picture.ID)}}, "eyes"},
+		{run.Input{Text: "three", Service: model.AutoService}, "eyes"},
+		{run.Input{Text: "four", Service: "ears"}, "ears"},
 	} {
 		if r := b.ended(b.send(c, tt.in)); r.State != artel.RunDone || r.Service != tt.want {
 			t.Errorf("%s: got %+v, want %s", tt.in.Text, r, tt.want)
 		}
 	}
-	preview, err := b.Previews.Build(t.Context(), c, app.Input{Text: "five", Service: app.AutoService})
+	preview, err := b.Previews.Build(t.Context(), c, run.Input{Text: "five", Service: model.AutoService})
 	if err != nil || preview.Service != "eyes" {
 		t.Errorf("the preview is for %s, %v", preview.Service, err)
 	}

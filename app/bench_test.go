@@ -17,6 +17,7 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store/sqlite"
 )
 
@@ -88,7 +89,7 @@ func newRunner(b *testing.B, messages int) *runner {
 
 // run asks, and waits for the answer.
 func (r *runner) run(b *testing.B) artel.Run {
-	run, err := r.app.Runs.Send(b.Context(), r.c, app.Input{Parent: r.leaf, Text: fmt.Sprintf("%d: %s", b.N, strings.Repeat("Is that really so? ", 21))})
+	run, err := r.app.Runs.Send(b.Context(), r.c, run.Input{Parent: r.leaf, Text: fmt.Sprintf("%d: %s", b.N, strings.Repeat("Is that really so? ", 21))})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
 
@@ -26,11 +27,11 @@ func TestPreviewOfChosenFiles(t *testing.T) {
 	c := b.conversation()
 	for _, at := range []artel.ConversationID{c, ""} {
 		long := strings.Repeat("long é ", 10_000)
-		p, err := b.Previews.Build(t.Context(), at, app.Input{Text: "What is in them?"},
-			app.Candidate{Filename: "notes.md", Head: []byte("# The needle\n"), Size: 13},
-			app.Candidate{Filename: "notes.md", Head: []byte("another one\n"), Size: 12},
-			app.Candidate{Filename: "photo.jpg", Head: picture, Size: int64(len(picture))},
-			app.Candidate{Filename: "long.txt", Head: []byte(long[:app.MaxHead]), Size: int64(len(long))})
+		p, err := b.Previews.Build(t.Context(), at, run.Input{Text: "What is in them?"},
+			run.Candidate{Filename: "notes.md", Head: []byte("# The needle\n"), Size: 13},
+			run.Candidate{Filename: "notes.md", Head: []byte("another one\n"), Size: 12},
+			run.Candidate{Filename: "photo.jpg", Head: picture, Size: int64(len(picture))},
+			run.Candidate{Filename: "long.txt", Head: []byte(long[:run.MaxHead]), Size: int64(len(long))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +70,7 @@ func TestGlance(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, service := range []artel.ServiceID{"", "wide", "endless"} {
-		in := app.Input{Text: "And now?", Service: service}
+		in := run.Input{Text: "And now?", Service: service}
 		want, err := b.Previews.Build(t.Context(), id, in)
 		if err != nil {
 			t.Fatal(err)
@@ -119,7 +120,7 @@ func BenchmarkGlance(b *testing.B) {
 			}
 			for b.Loop() {
 				i++
-				if _, err := x.Previews.Estimate(b.Context(), id, app.Input{Text: fmt.Sprint("And what of this? ", i, time.Now())}); err != nil {
+				if _, err := x.Previews.Estimate(b.Context(), id, run.Input{Text: fmt.Sprint("And what of this? ", i, time.Now())}); err != nil {
 					b.Fatal(err)
 				}
 			}

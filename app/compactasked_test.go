@@ -14,6 +14,7 @@ import (
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
 
@@ -78,7 +79,7 @@ func TestCompactionWhileARunWorks(t *testing.T) {
 			b := newBench(t, provide(w.generate))
 			c := b.conversation()
 			var taken []artel.Run
-			var waits app.Waiting
+			var waits run.Waiting
 			var failed error
 			w.before[number] = func() {
 				for range 2 {
@@ -177,7 +178,7 @@ func TestCompactionOfACancelledRun(t *testing.T) {
 	g := newGated()
 	b := newBench(t, provide(g.generate))
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	<-g.came
 	if _, err := b.Runs.Compact(t.Context(), c); err != nil {
 		t.Fatal(err)

@@ -18,9 +18,13 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/inspect"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/openai"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/run"
+	"github.com/artelhq/artel/run/record"
 	"github.com/artelhq/artel/store"
 )
 
@@ -62,7 +66,7 @@ func wire(t *testing.T, r *model.Request) string {
 	return string(body.Redacted())
 }
 
-func contextsOf(t *testing.T, b *bench, run artel.RunID) []app.ContextSummary {
+func contextsOf(t *testing.T, b *bench, run artel.RunID) []record.ContextSummary {
 	t.Helper()
 	list, err := b.Contexts.List(t.Context(), run)
 	if err != nil {
@@ -90,7 +94,7 @@ func TestContextsAreKept(t *testing.T) {
 	b := newBench(t, provide(l.generate))
 	c := b.conversation()
 	b.upload(c, "dot.gif", gif)
-	first := b.ended(b.send(c, app.Input{Text: "See <this>.", Attachments: []string{"dot.gif"}}))
+	first := b.ended(b.send(c, run.Input{Text: "See <this>.", Attachments: []string{"dot.gif"}}))
 	second := b.ask(c, "And & now?")
 	if first.State != artel.RunDone || second.State != artel.RunDone {
 		t.Fatalf("%+v %+v", first, second)
@@ -118,16 +122,16 @@ func TestContextsAreKept(t *testing.T) {
 	if n != 4 || len(l.requests) != 4 {
 		t.Fatalf("%d records of %d calls", n, len(l.requests))
 	}
-	raw, err := b.Contexts.Request(t.Context(), app.ContextKey{Run: first.ID, Number: 1})
+	raw, err := b.Contexts.Request(t.Context(), record.ContextKey{Run: first.ID, Number: 1})
 	if err != nil || !json.Valid(raw.Body) || strings.Contains(string(raw.Body), "R0lGOD") || !strings.Contains(string(raw.Body), "sha256-") {
 		t.Errorf("the raw request: %s %v", raw.Body, err)
 	}
-	blocks, err := b.Contexts.Blocks(t.Context(), app.ContextKey{Run: first.ID, Number: 1})
+	blocks, err := b.Contexts.Blocks(t.Context(), record.ContextKey{Run: first.ID, Number: 1})
 	if err != nil || len(blocks) != 2 || blocks[0].Processor != pipeline.InjectionAssembler || blocks[1].Processor != pipeline.SessionLoader ||
 		!slices.Equal(blocks[1].Changed, []string{pipeline.TranscriptionProcessor, pipeline.InjectionAssembler, pipeline.AssetResolver}) {
 		t.Errorf("blocks: %+v %v", blocks, err)
 	}
-	if _, err := b.Contexts.Find(app.WithOwner(t.Context(), "eve"), app.ContextKey{Run: first.ID, Number: 1}); !errors.Is(err, artel.NotFound) {
+	if _, err := b.Contexts.Find(artel.WithOwner(t.Context(), "eve"), record.ContextKey{Run: first.ID, Number: 1}); !errors.Is(err, artel.NotFound) {
 		t.Errorf("somebody else: %v", err)
 	}
 }
@@ -148,7 +152,7 @@ func TestPreviewIsSent(t *testing.T) {
 	b.upload(c, "dot.gif", gif)
 	b.upload(c, "note.txt", "one <two>")
 	b.upload(c, "later.txt", "three")
-	for i, in := range []app.Input{
+	for i, in := range []run.Input{
 		{Text: "First <b>.", Attachments: []string{"dot.gif"}},
 		{Text: "Plan it."},
 		{Text: "", Attachments: []string{"note.txt", "dot.gif"}},
@@ -159,7 +163,7 @@ func TestPreviewIsSent(t *testing.T) {
 			t.Fatalf("%d: %+v, %v", i, p.Error, err)
 		}
 		calls := len(l.requests)
-		in.Clock = &app.Clock{Now: p.Clock, Seed: p.Seed}
+		in.Clock = &run.Clock{Now: p.Clock, Seed: p.Seed}
 		run := b.ended(b.send(c, in))
 		got := contextsOf(t, b, run.ID)[0]
 		if got.RequestHash != p.RequestHash || got.Bytes != p.Bytes || got.Clock != p.Clock || got.Seed != p.Seed {
@@ -176,13 +180,13 @@ func TestPreviewIsSent(t *testing.T) {
 		}
 	}
 	before := len(b.messages(c))
-	if p, err := b.Previews.Build(t.Context(), c, app.Input{}); err != nil || len(p.Blocks) < 3 {
+	if p, err := b.Previews.Build(t.Context(), c, run.Input{}); err != nil || len(p.Blocks) < 3 {
 		t.Errorf("nothing written yet: %+v %v", p, err)
 	}
-	if p, err := b.Previews.Build(t.Context(), c, app.Input{Text: "see " + dataURI}); err != nil || p.Exact {
+	if p, err := b.Previews.Build(t.Context(), c, run.Input{Text: "see " + dataURI}); err != nil || p.Exact {
 		t.Errorf("a file in the text: %v", err)
 	}
-	if _, err := b.Previews.Build(t.Context(), c, app.Input{Text: "x", Attachments: []string{"none.txt"}}); !errors.Is(err, artel.NotFound) {
+	if _, err := b.Previews.Build(t.Context(), c, run.Input{Text: "x", Attachments: []string{"none.txt"}}); !errors.Is(err, artel.NotFound) {
 		t.Errorf("an attachment that is not there: %v", err)
 	}
 	if got := len(b.messages(c)); got != before {
@@ -198,8 +202,8 @@ func TestDiffNamesTheAuthor(t *testing.T) {
 	c := b.conversation()
 	first := b.ask(c, "Hello.")
 	second := b.ask(c, "More.")
-	d, err := b.Contexts.Diff(t.Context(), app.ContextKey{Run: second.ID, Number: 1}, app.ContextKey{})
-	if err != nil || d.Before.Run != first.ID || d.First == nil || d.First.Cause != app.CauseText ||
+	d, err := b.Contexts.Diff(t.Context(), record.ContextKey{Run: second.ID, Number: 1}, record.ContextKey{})
+	if err != nil || d.Before.Run != first.ID || d.First == nil || d.First.Cause != inspect.CauseText ||
 		!slices.Equal(d.First.Processors, []string{pipeline.InjectionAssembler}) || d.First.Message != string(first.Message) || !strings.Contains(d.First.Was, "system-reminder") {
 		t.Fatalf("the reminder: %+v %+v, %v", d, d.First, err)
 	}
@@ -210,29 +214,29 @@ func TestDiffNamesTheAuthor(t *testing.T) {
 	if want := []string{"same", "changed", "added", "added"}; !slices.Equal(changes, want) {
 		t.Errorf("got %v, want %v", changes, want)
 	}
-	level, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{{ID: pipeline.ConvertSystem, Enabled: new(true)}}, 0)
+	level, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{{ID: pipeline.ConvertSystem, Enabled: new(true)}}, 0)
 	if err != nil || level.Revision != 1 {
 		t.Fatal(level, err)
 	}
 	third := b.ask(c, "Converted.")
-	d, err = b.Contexts.Diff(t.Context(), app.ContextKey{Run: third.ID, Number: 1}, app.ContextKey{Run: second.ID, Number: 1})
-	if err != nil || d.First.Cause != app.CauseText || !slices.Contains(d.First.Processors, pipeline.ConvertSystem) {
+	d, err = b.Contexts.Diff(t.Context(), record.ContextKey{Run: third.ID, Number: 1}, record.ContextKey{Run: second.ID, Number: 1})
+	if err != nil || d.First.Cause != inspect.CauseText || !slices.Contains(d.First.Processors, pipeline.ConvertSystem) {
 		t.Errorf("the formatter: %+v, %v", d.First, err)
 	}
 	rules := pipeline.Setting{ID: pipeline.RegexProcessor, Config: json.RawMessage(`{"rules":[{"id":"shout","find":"Hello","replace":"HELLO"},{"id":"idle","find":"never there","replace":""}]}`)}
-	if _, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules, {ID: pipeline.ConvertSystem, Enabled: new(true)}}, 1); err != nil {
+	if _, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules, {ID: pipeline.ConvertSystem, Enabled: new(true)}}, 1); err != nil {
 		t.Fatal(err)
 	}
 	fourth := b.ask(c, "By rule.")
-	d, err = b.Contexts.Diff(t.Context(), app.ContextKey{Run: fourth.ID, Number: 1}, app.ContextKey{})
+	d, err = b.Contexts.Diff(t.Context(), record.ContextKey{Run: fourth.ID, Number: 1}, record.ContextKey{})
 	if err != nil || !slices.Equal(d.First.Processors, []string{pipeline.RegexProcessor}) || !slices.Equal(d.First.Rules, []string{"shout"}) || !strings.HasPrefix(d.First.Is, "ELLO") {
 		t.Errorf("the rule: %+v, %v", d.First, err)
 	}
-	if _, err := b.Contexts.Diff(t.Context(), app.ContextKey{Run: first.ID, Number: 1}, app.ContextKey{}); !errors.Is(err, artel.NotFound) {
+	if _, err := b.Contexts.Diff(t.Context(), record.ContextKey{Run: first.ID, Number: 1}, record.ContextKey{}); !errors.Is(err, artel.NotFound) {
 		t.Errorf("nothing before: %v", err)
 	}
 	other := b.ask(b.conversation(), "Elsewhere.")
-	if _, err := b.Contexts.Diff(t.Context(), app.ContextKey{Run: first.ID, Number: 1}, app.ContextKey{Run: other.ID, Number: 1}); !errors.Is(err, artel.NotFound) {
+	if _, err := b.Contexts.Diff(t.Context(), record.ContextKey{Run: first.ID, Number: 1}, record.ContextKey{Run: other.ID, Number: 1}); !errors.Is(err, artel.NotFound) {
 		t.Errorf("another conversation: %v", err)
 	}
 }
@@ -241,18 +245,18 @@ func TestDiffNamesTheAuthor(t *testing.T) {
 func TestFailedContexts(t *testing.T) {
 	b := newBench(t, provide((&listener{}).generate))
 	c := b.conversation()
-	if _, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Service: "demo"}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: json.RawMessage(`{"max_tokens":20}`)}}, 0); err != nil {
+	if _, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Service: "demo"}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: json.RawMessage(`{"max_tokens":20}`)}}, 0); err != nil {
 		t.Fatal(err)
 	}
-	run := b.ask(c, "Hello.")
-	got := contextsOf(t, b, run.ID)
-	if run.State != artel.RunFailed || len(got) != 1 || got[0].Error == nil || got[0].Error.Kind != artel.TooLarge || got[0].Error.Processor != pipeline.TokenLimiter {
-		t.Fatalf("%+v, %+v", run, got)
+	failed := b.ask(c, "Hello.")
+	got := contextsOf(t, b, failed.ID)
+	if failed.State != artel.RunFailed || len(got) != 1 || got[0].Error == nil || got[0].Error.Kind != artel.TooLarge || got[0].Error.Processor != pipeline.TokenLimiter {
+		t.Fatalf("%+v, %+v", failed, got)
 	}
 	if _, err := b.Contexts.Rebuild(t.Context(), got[0].ContextKey); !errors.Is(err, artel.Conflict) {
 		t.Errorf("there was no request: %v", err)
 	}
-	p, err := b.Previews.Build(t.Context(), c, app.Input{Text: "Again."})
+	p, err := b.Previews.Build(t.Context(), c, run.Input{Text: "Again."})
 	if err != nil || p.Exact || p.Error == nil || p.Error.Processor != pipeline.TokenLimiter {
 		t.Errorf("a preview of it: %+v %v", p, err)
 	}
@@ -270,7 +274,7 @@ func TestDamagedRecord(t *testing.T) {
 	if r := b.ask(c, "And now?"); r.State != artel.RunDone {
 		t.Errorf("the run is %s: %+v", r.State, r.Error)
 	}
-	if _, err := b.Contexts.Find(t.Context(), app.ContextKey{Run: first.ID, Number: 2}); artel.KindOf(err) != artel.Internal || !strings.Contains(err.Error(), "damaged") {
+	if _, err := b.Contexts.Find(t.Context(), record.ContextKey{Run: first.ID, Number: 2}); artel.KindOf(err) != artel.Internal || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("the damaged record: %v", err)
 	}
 }
@@ -303,7 +307,7 @@ func TestPrefixIsStable(t *testing.T) {
 	c := b.conversation()
 	same, all, calls := 0, 0, 0
 	for i := range 50 {
-		in := app.Input{Text: fmt.Sprintf("Question %d: %s", i, words)}
+		in := run.Input{Text: fmt.Sprintf("Question %d: %s", i, words)}
 		switch {
 		case i == 5:
 			in.Text += "plan it"

@@ -17,6 +17,7 @@ import (
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 )
 
 // A gated model answers each call with "answer" and what it was last told, and
@@ -82,14 +83,14 @@ func TestQueue(t *testing.T) {
 	g := newGated()
 	b := newBench(t, provide(g.generate))
 	c := b.conversation()
-	first := b.send(c, app.Input{Text: "one"})
+	first := b.send(c, run.Input{Text: "one"})
 	<-g.came
-	if _, err := b.Runs.Send(t.Context(), c, app.Input{Text: "two"}); artel.CodeOf(err) != app.CodeRunActive {
+	if _, err := b.Runs.Send(t.Context(), c, run.Input{Text: "two"}); artel.CodeOf(err) != run.CodeRunActive {
 		t.Errorf("without queueing: got %v", err)
 	}
-	second := b.send(c, app.Input{Text: "two", Queue: true})
-	third := b.send(c, app.Input{Text: "three", Queue: true})
-	fourth := b.send(c, app.Input{Text: "four", Queue: true})
+	second := b.send(c, run.Input{Text: "two", Queue: true})
+	third := b.send(c, run.Input{Text: "three", Queue: true})
+	fourth := b.send(c, run.Input{Text: "four", Queue: true})
 	for _, r := range []artel.Run{second, third, fourth} {
 		if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunQueued || r.State != artel.RunQueued {
 			t.Errorf("got %+v, %v; want a queued run", found, err)
@@ -130,9 +131,9 @@ func TestQueueGoesOnAfterCancelling(t *testing.T) {
 	g := newGated()
 	b := newBench(t, provide(g.generate))
 	c := b.conversation()
-	first := b.send(c, app.Input{Text: "one"})
+	first := b.send(c, run.Input{Text: "one"})
 	<-g.came
-	second := b.send(c, app.Input{Text: "two", Queue: true})
+	second := b.send(c, run.Input{Text: "two", Queue: true})
 	if _, err := b.Runs.Cancel(t.Context(), first.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -148,9 +149,9 @@ func TestQueueSurvivesRestart(t *testing.T) {
 	g := newGated()
 	b := newBench(t, provide(g.generate))
 	c := b.conversation()
-	b.send(c, app.Input{Text: "one"})
+	b.send(c, run.Input{Text: "one"})
 	<-g.came
-	second := b.send(c, app.Input{Text: "two", Queue: true})
+	second := b.send(c, run.Input{Text: "two", Queue: true})
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestInject(t *testing.T) {
 	g := newGated()
 	b := newBench(t, provide(g.generate))
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "one"})
+	r := b.send(c, run.Input{Text: "one"})
 	<-g.came
 	for _, text := range []string{"also this", "and that"} {
 		if i, err := b.Runs.Inject(t.Context(), r.ID, text); err != nil || i.Text != text || i.Run != r.ID {
@@ -195,7 +196,7 @@ func TestInject(t *testing.T) {
 	if got, want := b.said(c), "one | answer to one | also this | and that | answer to and that"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if _, err := b.Runs.Inject(t.Context(), r.ID, "late"); artel.CodeOf(err) != app.CodeRunNotActive {
+	if _, err := b.Runs.Inject(t.Context(), r.ID, "late"); artel.CodeOf(err) != run.CodeRunNotActive {
 		t.Errorf("into a run that has ended: %v", err)
 	}
 	if _, err := b.Runs.Inject(t.Context(), r.ID, " "); !errors.Is(err, artel.Invalid) {
@@ -209,7 +210,7 @@ func TestInjectedIsKept(t *testing.T) {
 	g := newGated()
 	b := newBench(t, provide(g.generate))
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "one"})
+	r := b.send(c, run.Input{Text: "one"})
 	<-g.came
 	if _, err := b.Runs.Inject(t.Context(), r.ID, "also this"); err != nil {
 		t.Fatal(err)
@@ -263,7 +264,7 @@ func TestPermissions(t *testing.T) {
 		t.Run(string(d), func(t *testing.T) {
 			b := newBench(t, play(t, asks), withPermissions(agent.Permissions{"create_artifact": agent.Ask}))
 			c := b.conversation()
-			r := b.send(c, app.Input{Text: "Go."})
+			r := b.send(c, run.Input{Text: "Go."})
 			q := b.question(r)
 			if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunWaiting {
 				t.Errorf("got %+v, %v", found, err)
@@ -285,7 +286,7 @@ func TestPermissions(t *testing.T) {
 			if made := err == nil; made != (d != artel.Deny) {
 				t.Errorf("the note is there: %v", made)
 			}
-			r = b.send(c, app.Input{Text: "More."})
+			r = b.send(c, run.Input{Text: "More."})
 			if d != artel.Always {
 				b.decide(r, b.question(r), d)
 			}
@@ -305,7 +306,7 @@ func TestPermissions(t *testing.T) {
 func TestPermissionComment(t *testing.T) {
 	b := newBench(t, play(t, asks), withPermissions(agent.Permissions{"create_artifact": agent.Ask}))
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	q := b.question(r)
 	for comment, kind := range map[string]artel.Kind{
 		strings.Repeat("x", 4001): artel.TooLarge,
@@ -346,11 +347,11 @@ func TestPermissionComment(t *testing.T) {
 func TestPermissionAlwaysHoldsOnItsBranch(t *testing.T) {
 	b := newBench(t, play(t, asks), withPermissions(agent.Permissions{agent.AnyTool: agent.Ask, "list_artifacts": agent.Auto}))
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	b.decide(r, b.question(r), artel.Always)
 	b.ended(r)
 	root := artel.MessageID("")
-	r = b.send(c, app.Input{Text: "Elsewhere.", Parent: &root})
+	r = b.send(c, run.Input{Text: "Elsewhere.", Parent: &root})
 	b.decide(r, b.question(r), artel.Deny)
 	b.ended(r)
 }
@@ -361,7 +362,7 @@ func TestPermissionTimeout(t *testing.T) {
 		b := newBench(t, play(t, asks), withPermissions(agent.Permissions{"create_artifact": agent.Ask}))
 		c := b.conversation()
 		began := time.Now()
-		r, err := b.Runs.Send(t.Context(), c, app.Input{Text: "Go."})
+		r, err := b.Runs.Send(t.Context(), c, run.Input{Text: "Go."})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -391,7 +392,7 @@ func TestPermissionTimeout(t *testing.T) {
 func TestPermissionSurvivesRestart(t *testing.T) {
 	b := newBench(t, play(t, asks), withPermissions(agent.Permissions{"create_artifact": agent.Ask}))
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	q := b.question(r)
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -420,7 +421,7 @@ func TestPermissionSurvivesRestart(t *testing.T) {
 func TestPermissionEndsWithItsRun(t *testing.T) {
 	b := newBench(t, play(t, asks), withPermissions(agent.Permissions{"create_artifact": agent.Ask}))
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	q := b.question(r)
 	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)
@@ -459,7 +460,7 @@ func TestCancelInATool(t *testing.T) {
 			c.Agents = []agent.Definition{{Name: agent.Lead, Prompt: "You try.", Tools: []string{"create_artifact", "hang"}}}
 		})
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	<-begun
 	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)
@@ -467,7 +468,7 @@ func TestCancelInATool(t *testing.T) {
 	if got := b.text(c, "note", ""); got != "one" {
 		t.Errorf("the note reads %q", got)
 	}
-	if r := b.ended(b.send(c, app.Input{Text: "Again."})); r.State != artel.RunDone {
+	if r := b.ended(b.send(c, run.Input{Text: "Again."})); r.State != artel.RunDone {
 		t.Errorf("the next run: %+v", r)
 	}
 }
@@ -476,7 +477,7 @@ func TestCancelInATool(t *testing.T) {
 func TestCancelTakesEffectAtOnce(t *testing.T) {
 	b := newBench(t, play(t, "-- turn 1 --\nHalf\n@hang\n"))
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	b.until(c, ofType(artel.EventMessageDelta))
 	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)

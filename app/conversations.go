@@ -71,7 +71,7 @@ func (cs *Conversations) Find(ctx context.Context, id artel.ConversationID) (c a
 
 // List returns conversations, the newest updated first. A search selects those
 // that hold all of its words, as [store.ConversationQuery] says.
-func (cs *Conversations) List(ctx context.Context, q ConversationQuery) (items []Listed, next string, err error) {
+func (cs *Conversations) List(ctx context.Context, q store.ConversationQuery) (items []store.Listed, next string, err error) {
 	err = cs.core.view(ctx, func(tx store.Tx) error {
 		items, next, err = tx.Conversations.List(q)
 		return err

@@ -13,6 +13,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/run"
+	"github.com/artelhq/artel/store"
 )
 
 func TestRename(t *testing.T) {
@@ -47,7 +49,7 @@ func TestRename(t *testing.T) {
 	if _, err := b.Conversations.Rename(t.Context(), artel.NewConversationID(time.Now()), "x"); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("an unknown conversation: got %v", err)
 	}
-	if _, err := b.Conversations.Rename(app.WithOwner(t.Context(), "mallory"), older, "x"); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.Conversations.Rename(artel.WithOwner(t.Context(), "mallory"), older, "x"); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("as somebody else: got %v", err)
 	}
 	// What a person has named keeps its name, before the first message and after.
@@ -68,7 +70,7 @@ func TestSearch(t *testing.T) {
 	b.conversation()
 	b.ask(c, "Where does the ferry go?")
 	for search, n := range map[string]int{"": 2, "ferry": 1, "LIGHTHOUSE ferry": 1, "airport": 0} {
-		items, _, err := b.Conversations.List(t.Context(), app.ConversationQuery{Search: search})
+		items, _, err := b.Conversations.List(t.Context(), store.ConversationQuery{Search: search})
 		if err != nil || len(items) != n {
 			t.Errorf("%q: got %+v, %v; want %d", search, items, err, n)
 		}
@@ -76,7 +78,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("got excerpt %q", items[0].Excerpt)
 		}
 	}
-	if _, _, err := b.Conversations.List(t.Context(), app.ConversationQuery{Search: strings.Repeat("x", 201)}); artel.KindOf(err) != artel.Invalid {
+	if _, _, err := b.Conversations.List(t.Context(), store.ConversationQuery{Search: strings.Repeat("x", 201)}); artel.KindOf(err) != artel.Invalid {
 		t.Errorf("a search that is too long: got %v", err)
 	}
 }
@@ -94,7 +96,7 @@ func TestDeleteAndRestore(t *testing.T) {
 	uses := map[string]func() error{
 		"find": func() error { _, err := b.Conversations.Find(t.Context(), c); return err },
 		"send": func() error {
-			_, err := b.Runs.Send(t.Context(), c, app.Input{Text: " ", Attachments: []string{"nothing"}})
+			_, err := b.Runs.Send(t.Context(), c, run.Input{Text: " ", Attachments: []string{"nothing"}})
 			if artel.CodeOf(err) == artel.CodeArtifactNotFound { // the conversation is there
 				return nil
 			}
@@ -144,7 +146,7 @@ func TestDeleteAndRestore(t *testing.T) {
 	if err := b.Conversations.Delete(t.Context(), c); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("deleting again: got %v", err)
 	}
-	if _, err := b.Conversations.Restore(app.WithOwner(t.Context(), "mallory"), c); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.Conversations.Restore(artel.WithOwner(t.Context(), "mallory"), c); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("restoring as somebody else: got %v", err)
 	}
 	ahead.Store(int64(59 * time.Minute))

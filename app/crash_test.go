@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/store"
 )
@@ -173,7 +174,7 @@ func (b *bench) afterCrash(c artel.ConversationID, steps []step) {
 	if got := b.text(c, "doc", ""); got != steps[len(steps)-1].want {
 		b.t.Errorf("the document is %q", got)
 	}
-	journal, err := b.Versions.History(b.t.Context(), c, "doc", app.Journal)
+	journal, err := b.Versions.History(b.t.Context(), c, "doc", artifact.Journal)
 	if err != nil || len(journal) != len(steps) {
 		b.t.Fatalf("%d edits are journalled: %v", len(journal), err)
 	}

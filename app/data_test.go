@@ -13,6 +13,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
 
@@ -31,7 +32,7 @@ func TestAttachments(t *testing.T) {
 	if list, _ := b.Artifacts.List(t.Context(), c, ""); len(list) != 1 {
 		t.Fatalf("the upload is not visible: %+v", list)
 	}
-	r := b.ended(b.send(c, app.Input{Attachments: []string{up.Ref.String()}}))
+	r := b.ended(b.send(c, run.Input{Attachments: []string{up.Ref.String()}}))
 	m := b.messages(c)[0]
 	media, ok := m.Parts[0].(artel.Media)
 	if !ok || media.Ref.Version != 1 || media.Ref.Conversation != c || media.Filename != "Photo.txt" || media.Size != 5 {
@@ -44,20 +45,20 @@ func TestAttachments(t *testing.T) {
 	foreign := b.conversation()
 	elsewhere := b.upload(foreign, "x.txt", "x")
 	tests := map[string]struct {
-		in   app.Input
+		in   run.Input
 		kind artel.Kind
 	}{
-		"unknown":                 {app.Input{Attachments: []string{"nothing"}}, artel.NotFound},
-		"not an id":               {app.Input{Attachments: []string{"../etc"}}, artel.NotFound},
-		"of another conversation": {app.Input{Attachments: []string{elsewhere.Ref.String()}}, artel.Invalid},
-		"bytes":                   {app.Input{Attachments: []string{artel.BlobRef(up.Digest).String()}}, artel.Invalid},
-		"of another branch":       {app.Input{Attachments: []string{string(up.ID)}, Parent: &root}, artel.NotFound},
-		"no such version":         {app.Input{Attachments: []string{string(up.ID) + "@7"}}, artel.NotFound},
-		"nothing at all":          {app.Input{Text: " \n"}, artel.Invalid},
-		"too many":                {app.Input{Attachments: make([]string, 201)}, artel.TooLarge},
-		"too long":                {app.Input{Text: strings.Repeat("x", 1_000_001)}, artel.TooLarge},
-		"unknown agent":           {app.Input{Text: "x", Agent: "nobody"}, artel.Invalid},
-		"unknown service":         {app.Input{Text: "x", Service: "nothing"}, artel.Invalid},
+		"unknown":                 {run.Input{Attachments: []string{"nothing"}}, artel.NotFound},
+		"not an id":               {run.Input{Attachments: []string{"../etc"}}, artel.NotFound},
+		"of another conversation": {run.Input{Attachments: []string{elsewhere.Ref.String()}}, artel.Invalid},
+		"bytes":                   {run.Input{Attachments: []string{artel.BlobRef(up.Digest).String()}}, artel.Invalid},
+		"of another branch":       {run.Input{Attachments: []string{string(up.ID)}, Parent: &root}, artel.NotFound},
+		"no such version":         {run.Input{Attachments: []string{string(up.ID) + "@7"}}, artel.NotFound},
+		"nothing at all":          {run.Input{Text: " \n"}, artel.Invalid},
+		"too many":                {run.Input{Attachments: make([]string, 201)}, artel.TooLarge},
+		"too long":                {run.Input{Text: strings.Repeat("x", 1_000_001)}, artel.TooLarge},
+		"unknown agent":           {run.Input{Text: "x", Agent: "nobody"}, artel.Invalid},
+		"unknown service":         {run.Input{Text: "x", Service: "nothing"}, artel.Invalid},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +84,7 @@ func TestPinnedAttachment(t *testing.T) {
 	if r, err := b.Tools.Call(t.Context(), c, "rewrite_artifact", json.RawMessage(`{"id":"note.txt","content":"second"}`), app.Target{}); err != nil || r.IsError {
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	b.ended(b.send(c, app.Input{Attachments: []string{"note.txt@1", "note.txt"}}))
+	b.ended(b.send(c, run.Input{Attachments: []string{"note.txt@1", "note.txt"}}))
 	parts := b.messages(c)[0].Parts
 	if old, now := parts[0].(artel.Media), parts[1].(artel.Media); old.Ref.Version != 1 || old.Size != 3 || now.Ref.Version != 2 || now.Size != 6 {
 		t.Errorf("got %+v", parts)
@@ -107,7 +108,7 @@ func TestDeletedIsNotAttached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Runs.Send(t.Context(), c, app.Input{Attachments: []string{"note.txt"}}); artel.CodeOf(err) != artel.CodeArtifactNotFound {
+	if _, err := b.Runs.Send(t.Context(), c, run.Input{Attachments: []string{"note.txt"}}); artel.CodeOf(err) != artel.CodeArtifactNotFound {
 		t.Errorf("got %v", err)
 	}
 }
@@ -117,7 +118,7 @@ func TestBranches(t *testing.T) {
 	c := b.conversation()
 	first := b.ask(c, "First.")
 	root := artel.MessageID("")
-	second := b.ended(b.send(c, app.Input{Text: "Second.", Parent: &root}))
+	second := b.ended(b.send(c, run.Input{Text: "Second.", Parent: &root}))
 	if second.State != artel.RunDone {
 		t.Fatalf("got %+v", second.Error)
 	}
@@ -137,7 +138,7 @@ func TestBranches(t *testing.T) {
 	other := b.conversation()
 	missing := artel.NewMessageID(time.Now())
 	for _, parent := range []artel.MessageID{missing, first.Reply} {
-		if _, err := b.Runs.Send(t.Context(), other, app.Input{Text: "x", Parent: &parent}); artel.KindOf(err) != artel.NotFound {
+		if _, err := b.Runs.Send(t.Context(), other, run.Input{Text: "x", Parent: &parent}); artel.KindOf(err) != artel.NotFound {
 			t.Errorf("parent %s: got %v", parent, err)
 		}
 		if _, err := b.Artifacts.List(t.Context(), other, parent); artel.KindOf(err) != artel.NotFound {
@@ -152,11 +153,11 @@ func TestOwners(t *testing.T) {
 	c := b.conversation()
 	r := b.ask(c, "Go.")
 	up := b.upload(c, "a.txt", "private")
-	me, mallory := t.Context(), app.WithOwner(t.Context(), "mallory")
+	me, mallory := t.Context(), artel.WithOwner(t.Context(), "mallory")
 	pinned := artel.Ref{Conversation: c, Artifact: up.ID, Version: 1}.String()
 	uses := map[string]func(context.Context) error{
 		"find":     func(ctx context.Context) error { _, err := b.Conversations.Find(ctx, c); return err },
-		"messages": func(ctx context.Context) error { _, _, err := b.Messages.List(ctx, c, app.Page{}); return err },
+		"messages": func(ctx context.Context) error { _, _, err := b.Messages.List(ctx, c, store.Page{}); return err },
 		"branch":   func(ctx context.Context) error { _, err := b.Messages.Branch(ctx, c, r.Reply, 0); return err },
 		"run":      func(ctx context.Context) error { _, err := b.Runs.Find(ctx, r.ID); return err },
 		"page":     func(ctx context.Context) error { _, err := b.Events.Page(ctx, c, 0, 0); return err },
@@ -195,7 +196,7 @@ func TestOwners(t *testing.T) {
 		},
 		"answer": func(ctx context.Context) error { _, err := b.Answers.Find(ctx, "key"); return err },
 	}
-	if err := b.Answers.Keep(me, app.Answer{Key: "key", Body: []byte("{}")}); err != nil {
+	if err := b.Answers.Keep(me, store.Answer{Key: "key", Body: []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
 	for name, use := range uses {
@@ -210,7 +211,7 @@ func TestOwners(t *testing.T) {
 		}
 	}
 	for name, use := range map[string]func() error{
-		"send":   func() error { _, err := b.Runs.Send(mallory, c, app.Input{Text: "x"}); return err },
+		"send":   func() error { _, err := b.Runs.Send(mallory, c, run.Input{Text: "x"}); return err },
 		"cancel": func() error { _, err := b.Runs.Cancel(mallory, r.ID); return err },
 		"active": func() error { _, err := b.Runs.Active(mallory, c); return err },
 		"delete": func() error { return b.Conversations.Delete(mallory, c) },
@@ -219,7 +220,7 @@ func TestOwners(t *testing.T) {
 			t.Errorf("%s as somebody else: got %v", name, err)
 		}
 	}
-	if list, _, err := b.Conversations.List(mallory, app.ConversationQuery{}); err != nil || len(list) != 0 {
+	if list, _, err := b.Conversations.List(mallory, store.ConversationQuery{}); err != nil || len(list) != 0 {
 		t.Errorf("got %+v, %v", list, err)
 	}
 	if err := b.Conversations.Delete(me, c); err != nil {
@@ -261,7 +262,7 @@ func TestFilesSayWhatTheyAre(t *testing.T) {
 func TestFollowCarriesContent(t *testing.T) {
 	b := newBench(t, play(t, strings.Replace(writes, "-- turn 4 --", "-- turn 4 --\nHalf a\n@hang\n-- turn 5 --", 1)))
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	check := func(when string) {
 		t.Helper()
 		var created *string
@@ -369,7 +370,7 @@ func TestAnswers(t *testing.T) {
 	now := time.Now()
 	b := newBench(t, nil, func(c *app.Config) { c.Options.Now = func() time.Time { return now } })
 	keep := func(key string) error {
-		return b.Answers.Keep(t.Context(), app.Answer{Key: key, Status: 200, Body: []byte("{}")})
+		return b.Answers.Keep(t.Context(), store.Answer{Key: key, Status: 200, Body: []byte("{}")})
 	}
 	if err := keep("a"); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store/sqlite"
 	"github.com/artelhq/artel/store/storetest"
 )
@@ -106,7 +107,7 @@ func TestDeathAtEveryStep(t *testing.T) {
 	watched.At = c.at
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
-	if _, err := b.Runs.Send(ctx, conv, app.Input{Text: "Go."}); err != nil {
+	if _, err := b.Runs.Send(ctx, conv, run.Input{Text: "Go."}); err != nil {
 		t.Fatal(err)
 	}
 	for e, err := range b.Events.Follow(ctx, conv, 0, 0) {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/store"
 )
 
 func encodedSample(t *testing.T, name string) (data []byte, encoded string) {
@@ -45,7 +47,7 @@ func TestTitlesLoseTheirMedia(t *testing.T) {
 	}
 	at.IfVersion = a.Version
 	text, title := "other words", written+"?"
-	if a, err = b.Edits.Save(ctx, at, app.Draft{Text: &text, Title: &title}); err != nil || a.Title != want+"?" {
+	if a, err = b.Edits.Save(ctx, at, artifact.Draft{Text: &text, Title: &title}); err != nil || a.Title != want+"?" {
 		t.Errorf("of a saved artifact: %q, %v", a.Title, err)
 	}
 	c = artel.Conversation{ID: b.conversation()}
@@ -94,7 +96,7 @@ func TestImportLosesMedia(t *testing.T) {
 		}
 		return s
 	})
-	messages, _, err := b.Messages.List(ctx, c.ID, app.Page{Limit: 500})
+	messages, _, err := b.Messages.List(ctx, c.ID, store.Page{Limit: 500})
 	if err != nil {
 		t.Fatal(err)
 	}

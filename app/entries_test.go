@@ -12,6 +12,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/pipeline"
 )
 
@@ -28,8 +29,8 @@ func TestEntries(t *testing.T) {
 		agents[0].Processors = []pipeline.Setting{{ID: pipeline.MergeRoles, Enabled: &no, Config: separator}}
 		c.Agents = agents
 	})
-	at, p := app.LevelAt{Agent: "lead_agent"}, b.Pipeline
-	level := func(l app.Level, err error) app.Level {
+	at, p := settings.LevelAt{Agent: "lead_agent"}, b.Pipeline
+	level := func(l settings.Level, err error) settings.Level {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +52,7 @@ func TestEntries(t *testing.T) {
 	if len(l.Settings) != 1 || l.Settings[0].ID != pipeline.ConvertSystem {
 		t.Errorf("after dropping: %+v", l)
 	}
-	l = level(p.ResetEntry(t.Context(), at, pipeline.MergeRoles, app.AnyRevision))
+	l = level(p.ResetEntry(t.Context(), at, pipeline.MergeRoles, settings.AnyRevision))
 	l = level(p.ResetEntry(t.Context(), at, pipeline.ConvertSystem, l.Revision))
 	if l.Set || l.Revision != 0 || len(l.Settings) != 1 {
 		t.Errorf("all is as in the file, and the file does not hold: %+v", l)
@@ -59,7 +60,7 @@ func TestEntries(t *testing.T) {
 	if l = level(p.ResetEntry(t.Context(), at, pipeline.ConvertSystem, 0)); l.Set {
 		t.Errorf("nothing to reset: %+v", l)
 	}
-	if _, err := p.SetEntry(t.Context(), app.LevelAt{Service: "nobody"}, pipeline.Setting{ID: "x"}, 0); !errors.Is(err, artel.NotFound) {
+	if _, err := p.SetEntry(t.Context(), settings.LevelAt{Service: "nobody"}, pipeline.Setting{ID: "x"}, 0); !errors.Is(err, artel.NotFound) {
 		t.Errorf("nobody's level: %v", err)
 	}
 }
@@ -78,24 +79,24 @@ func TestBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	group := pipeline.Setting{ID: pipeline.MessageFormatters, Config: json.RawMessage(`{"separator":"-","fillers":{"user":"go"}}`)}
-	if _, err := b.Pipeline.SetEntry(t.Context(), app.LevelAt{Service: o.Service.ID}, group, 0); err != nil {
+	if _, err := b.Pipeline.SetEntry(t.Context(), settings.LevelAt{Service: o.Service.ID}, group, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Pipeline.SetEntry(t.Context(), app.LevelAt{Service: o.Service.ID}, pipeline.Setting{ID: "gone"}, 1); err != nil {
+	if _, err := b.Pipeline.SetEntry(t.Context(), settings.LevelAt{Service: o.Service.ID}, pipeline.Setting{ID: "gone"}, 1); err != nil {
 		t.Fatal(err)
 	}
 	if o, err = b.Pipeline.Overview(t.Context(), "", ""); err != nil {
 		t.Fatal(err)
 	}
-	for _, level := range []app.SettingLevel{app.ByModel, app.ByAgent} {
+	for _, level := range []settings.SettingLevel{pipeline.ByModel, pipeline.ByAgent} {
 		if got := o.Begin(pipeline.MergeRoles, level); got.ID != pipeline.MergeRoles || string(got.Config) != `{"separator":"-"}` {
 			t.Errorf("%s begins with %s %s", level, got.ID, got.Config)
 		}
 	}
-	if got := o.Begin(pipeline.RegexProcessor, app.ByAgent); got.Config != nil || got.Enabled != nil {
+	if got := o.Begin(pipeline.RegexProcessor, pipeline.ByAgent); got.Config != nil || got.Enabled != nil {
 		t.Errorf("from nothing: %+v", got)
 	}
-	if len(o.Unknown) != 1 || o.Unknown[0].ID != "gone" || o.Unknown[0].Level != app.ByModel {
+	if len(o.Unknown) != 1 || o.Unknown[0].ID != "gone" || o.Unknown[0].Level != pipeline.ByModel {
 		t.Errorf("unknown: %+v", o.Unknown)
 	}
 }
@@ -115,7 +116,7 @@ func TestMove(t *testing.T) {
 	if diff := cmp.Diff(want, o.IDs); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := b.Pipeline.Move(t.Context(), pipeline.TokenLimiter, 0, app.AnyRevision); !errors.Is(err, artel.Invalid) {
+	if _, err := b.Pipeline.Move(t.Context(), pipeline.TokenLimiter, 0, settings.AnyRevision); !errors.Is(err, artel.Invalid) {
 		t.Errorf("a fixed place: %v", err)
 	}
 }
@@ -124,13 +125,13 @@ func TestMove(t *testing.T) {
 func TestCompareSettings(t *testing.T) {
 	b := newBench(t, nil)
 	ctx := t.Context()
-	if _, err := b.Profiles.Set(ctx, app.UserProfile{Name: "Ada", Persona: "curious"}, 0); err != nil {
+	if _, err := b.Profiles.Set(ctx, pipeline.Profile{Name: "Ada", Persona: "curious"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Pipeline.SetOrder(ctx, []string{pipeline.FirstUser}, 0); err != nil {
 		t.Fatal(err)
 	}
-	f, err := app.ParseSettingsFile([]byte(`{"artel_settings": 1, "profile": {"name": "Ada L.", "language": "zh", "persona": "curious"},
+	f, err := settings.ParseSettingsFile([]byte(`{"artel_settings": 1, "profile": {"name": "Ada L.", "language": "zh", "persona": "curious"},
 		"services": {"nobody": [{"id": "merge-roles", "enabled": false}]}, "agents": {"lead_agent": [{"id": "gone"}]}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -140,12 +141,12 @@ func TestCompareSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
-	want := []app.SettingsChange{
-		{Area: app.AreaProfile, Name: "name", Change: app.SettingChanged, Was: raw(`"Ada"`), Is: raw(`"Ada L."`)},
-		{Area: app.AreaProfile, Name: "language", Change: app.SettingAdded, Is: raw(`"zh"`)},
-		{Area: app.AreaOrder, Change: app.SettingRemoved, Was: raw(`["first-user"]`)},
-		{Area: app.AreaService, Name: "nobody", Processor: "merge-roles", Change: app.SettingAdded, Is: raw(`{"enabled":false}`), Unknown: true},
-		{Area: app.AreaAgent, Name: "lead_agent", Processor: "gone", Change: app.SettingAdded, Is: raw(`{}`), Unknown: true},
+	want := []settings.SettingsChange{
+		{Area: settings.AreaProfile, Name: "name", Change: settings.Changed, Was: raw(`"Ada"`), Is: raw(`"Ada L."`)},
+		{Area: settings.AreaProfile, Name: "language", Change: settings.Added, Is: raw(`"zh"`)},
+		{Area: settings.AreaOrder, Change: settings.Removed, Was: raw(`["first-user"]`)},
+		{Area: settings.AreaService, Name: "nobody", Processor: "merge-roles", Change: settings.Added, Is: raw(`{"enabled":false}`), Unknown: true},
+		{Area: settings.AreaAgent, Name: "lead_agent", Processor: "gone", Change: settings.Added, Is: raw(`{}`), Unknown: true},
 	}
 	if diff := cmp.Diff(want, r.Changes); diff != "" {
 		t.Error(diff)
@@ -160,7 +161,7 @@ func TestCompareSettings(t *testing.T) {
 	if _, err := b.Profiles.Import(ctx, f, r.Tag); artel.CodeOf(err) != app.CodeStale {
 		t.Errorf("the settings of before: %v", err)
 	}
-	if _, err := b.Profiles.Compare(ctx, app.SettingsFile{Version: 1, Profile: &app.UserProfile{Language: "no language"}}); !errors.Is(err, artel.Invalid) {
+	if _, err := b.Profiles.Compare(ctx, settings.SettingsFile{Version: 1, Profile: &pipeline.Profile{Language: "no language"}}); !errors.Is(err, artel.Invalid) {
 		t.Errorf("a file that cannot be imported: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/store"
 )
 
@@ -86,12 +87,12 @@ func (es *Events) Milestones(ctx context.Context, c artel.ConversationID) (event
 // each that no spans tell of, and each result of a tool that shows one carry
 // its content at that version, where that is not too long.
 func (es *Events) Follow(ctx context.Context, c artel.ConversationID, after artel.Seq, heartbeat time.Duration) iter.Seq2[artel.Event, error] {
-	return es.FollowWith(ctx, c, after, FollowOptions{Heartbeat: heartbeat})
+	return es.FollowWith(ctx, c, after, event.FollowOptions{Heartbeat: heartbeat})
 }
 
 // FollowWith is Follow with options. What several followers get of one event
 // shares its memory, and must not be changed.
-func (es *Events) FollowWith(ctx context.Context, c artel.ConversationID, after artel.Seq, o FollowOptions) iter.Seq2[artel.Event, error] {
+func (es *Events) FollowWith(ctx context.Context, c artel.ConversationID, after artel.Seq, o event.FollowOptions) iter.Seq2[artel.Event, error] {
 	return func(yield func(artel.Event, error) bool) {
 		type sight struct {
 			run artel.RunID

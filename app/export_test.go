@@ -12,9 +12,11 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/artifact/export"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
 
@@ -55,7 +57,7 @@ func TestExportDuringARun(t *testing.T) {
 	}))
 	c := b.conversation()
 	b.ask(c, "Write.")
-	r := b.send(c, app.Input{Text: "Write anew."})
+	r := b.send(c, run.Input{Text: "Write anew."})
 	<-waiting
 	for _, tt := range []struct {
 		q       app.ExportQuery
@@ -127,7 +129,7 @@ func TestExportPages(t *testing.T) {
 // text, nor a conversation, nor a picture in a text.
 func TestExportIsTheOwners(t *testing.T) {
 	b := newBench(t, nil)
-	other := app.WithOwner(t.Context(), "other")
+	other := artel.WithOwner(t.Context(), "other")
 	foreign, err := b.Conversations.Create(other, app.NewConversation{})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +138,7 @@ func TestExportIsTheOwners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Artifacts.Add(other, foreign.ID, []app.Staged{staged}); err != nil {
+	if _, err := b.Artifacts.Add(other, foreign.ID, []artifact.Staged{staged}); err != nil {
 		t.Fatal(err)
 	}
 	c := b.conversation()

@@ -33,7 +33,7 @@ type Fit struct {
 // A run decides by the same rule. It knows all of the bytes, though: a file
 // that is text as far as [MaxHead] and binary after it turns out as binary, and
 // one that is damaged, so that no other form of it can be made, is described.
-func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []Candidate) ([]Fit, error) {
+func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []run.Candidate) ([]Fit, error) {
 	s := m.core.services.Default()
 	if service == "" {
 		service = m.Preferred(ctx)
@@ -63,14 +63,14 @@ func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []Candi
 			return nil, artel.Errorf(artel.Canceled, "app.Models.Fit", "", "%w", err)
 		}
 		if len(f.Head) == 0 && f.Size > 0 {
-			return nil, artel.Errorf(artel.Invalid, "app.Models.Fit", artel.Shorten(f.Filename, 80), "nobody can say what it is without its first bytes; give up to %d", MaxHead)
+			return nil, artel.Errorf(artel.Invalid, "app.Models.Fit", artel.Shorten(f.Filename, 80), "nobody can say what it is without its first bytes; give up to %d", run.MaxHead)
 		}
 		fits = append(fits, m.fit(f, target))
 	}
 	return fits, nil
 }
 
-func (m *Models) fit(f Candidate, t route.Target) Fit {
+func (m *Models) fit(f run.Candidate, t route.Target) Fit {
 	info := f.Info()
 	r := route.Decide(info, t)
 	out := Fit{

@@ -17,8 +17,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media/mediatest"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 )
 
 // A sample is a file of testdata/files as a browser would have it.
@@ -28,9 +30,9 @@ type sample struct {
 	data     []byte
 }
 
-func (s sample) candidate() app.Candidate {
-	return app.Candidate{
-		Filename: s.name, DeclaredType: s.declared, Size: int64(len(s.data)), Head: s.data[:min(len(s.data), app.MaxHead)],
+func (s sample) candidate() run.Candidate {
+	return run.Candidate{
+		Filename: s.name, DeclaredType: s.declared, Size: int64(len(s.data)), Head: s.data[:min(len(s.data), run.MaxHead)],
 	}
 }
 
@@ -117,7 +119,7 @@ func TestFitIsWhatARunSends(t *testing.T) {
 		c.Providers[model.OpenAI], c.Providers[model.Gemini] = p, p
 	})
 	c := b.conversation()
-	var files []app.Candidate
+	var files []run.Candidate
 	var kept []artel.Artifact
 	var ids []string
 	for _, f := range samples(t) {
@@ -125,7 +127,7 @@ func TestFitIsWhatARunSends(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		up, err := b.Artifacts.Add(t.Context(), c, []app.Staged{staged})
+		up, err := b.Artifacts.Add(t.Context(), c, []artifact.Staged{staged})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +142,7 @@ func TestFitIsWhatARunSends(t *testing.T) {
 		if err != nil || len(fits) != len(files) {
 			t.Fatalf("%d of %d, %v", len(fits), len(files), err)
 		}
-		in := app.Input{Text: "Again.", Service: "it"} // the first message's files are decided anew
+		in := run.Input{Text: "Again.", Service: "it"} // the first message's files are decided anew
 		if seed == 0 {
 			in.Attachments = ids
 		}
@@ -205,7 +207,7 @@ func TestFit(t *testing.T) {
 		c.Services.Replace([]model.Service{{ID: "plain", Dialect: model.OpenAI, BaseURL: "http://127.0.0.1:1", Model: "m", Capabilities: model.TextOnly()}, eyes, boaster, routing}, nil, "plain")
 	})
 	png := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00")
-	files := []app.Candidate{
+	files := []run.Candidate{
 		{Filename: "a.png", Size: 5_000_000, Head: png},
 		{Filename: "clip.mp4", Size: 7, Head: []byte("\x00\x00\x00\x18ftypisom")},
 		{Filename: "notes.md", DeclaredType: "text/markdown", Size: 3, Head: []byte("# x")},
@@ -232,7 +234,7 @@ func TestFit(t *testing.T) {
 	if _, err := b.Models.Fit(t.Context(), "nobody", nil); !errors.Is(err, artel.Invalid) || !strings.Contains(err.Error(), "plain, eyes") {
 		t.Errorf("an unknown service: %v", err)
 	}
-	if _, err := b.Models.Fit(t.Context(), "", []app.Candidate{{Filename: "a.png", Size: 4}}); !errors.Is(err, artel.Invalid) {
+	if _, err := b.Models.Fit(t.Context(), "", []run.Candidate{{Filename: "a.png", Size: 4}}); !errors.Is(err, artel.Invalid) {
 		t.Errorf("without its first bytes: %v", err)
 	}
 	gone, leave := context.WithCancel(t.Context())

@@ -14,8 +14,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 )
 
 // A reader knows artifacts from nothing but events, as the page does, of all
@@ -66,7 +68,7 @@ func (r *reader) take(e artel.Event) {
 // set notes what an event says.
 func (r *reader) set(a artel.Artifact, content *string) {
 	if content == nil {
-		_, text, err := r.b.Versions.State(background, r.c, a.ID, a.Version, app.WithLive)
+		_, text, err := r.b.Versions.State(background, r.c, a.ID, a.Version, artifact.WithLive)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -178,7 +180,7 @@ func (d deed) by(b *bench, c artel.ConversationID) error {
 		changed = *text + d.text
 		fallthrough
 	default:
-		_, err = b.Edits.Save(background, p, app.Draft{Text: &changed})
+		_, err = b.Edits.Save(background, p, artifact.Draft{Text: &changed})
 	}
 	switch artel.KindOf(err) {
 	case "", artel.NotFound, artel.Conflict, artel.Invalid: // it was not there, or has no such title
@@ -303,7 +305,7 @@ func TestEventsLeadToTheStore(t *testing.T) {
 				}
 				return p.turns[n-1].call()
 			}
-			r := b.ended(b.send(c, app.Input{Text: "Go.", Parent: &leaves[p.from]}))
+			r := b.ended(b.send(c, run.Input{Text: "Go.", Parent: &leaves[p.from]}))
 			if r.State != artel.RunDone || failed != nil {
 				t.Fatalf("the run: %+v, %v", r, failed)
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/run"
 )
 
 // TestForeignIDs: what belongs to another conversation or to somebody else is
@@ -16,14 +16,14 @@ import (
 func TestForeignIDs(t *testing.T) {
 	b := newBench(t, play(t, asks), withPermissions(agent.Permissions{"create_artifact": agent.Ask}))
 	c, other := b.conversation(), b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	q := b.question(r)
-	strange := b.send(other, app.Input{Text: "Go too."})
+	strange := b.send(other, run.Input{Text: "Go too."})
 	asked := b.question(strange)
-	mine, stranger := t.Context(), app.WithOwner(t.Context(), "somebody_else")
+	mine, stranger := t.Context(), artel.WithOwner(t.Context(), "somebody_else")
 	for name, got := range map[string]error{
-		"parent":      second(b.Runs.Send(mine, c, app.Input{Text: "x", Parent: &strange.Message, Queue: true})),
-		"edit":        second(b.Runs.Edit(mine, c, strange.Message, app.Edit{Queue: true})),
+		"parent":      second(b.Runs.Send(mine, c, run.Input{Text: "x", Parent: &strange.Message, Queue: true})),
+		"edit":        second(b.Runs.Edit(mine, c, strange.Message, run.Edit{Queue: true})),
 		"mute":        second(b.Messages.Mute(mine, c, strange.Message, true)),
 		"switch":      second(b.Conversations.Switch(mine, c, strange.Message)),
 		"branch":      second(b.Messages.Branch(mine, c, strange.Message, 0)),
@@ -33,10 +33,10 @@ func TestForeignIDs(t *testing.T) {
 		"cancel":      second(b.Runs.Cancel(stranger, r.ID)),
 		"inject":      second(b.Runs.Inject(stranger, r.ID, "x")),
 		"answer":      second(b.Permissions.Decide(stranger, r.ID, q.Permission, artel.Allow, "")),
-		"send":        second(b.Runs.Send(stranger, c, app.Input{Text: "x"})),
-		"queue":       second(b.Runs.Send(stranger, c, app.Input{Text: "x", Queue: true})),
+		"send":        second(b.Runs.Send(stranger, c, run.Input{Text: "x"})),
+		"queue":       second(b.Runs.Send(stranger, c, run.Input{Text: "x", Queue: true})),
 		"compact":     second(b.Runs.Compact(stranger, c)),
-		"their edit":  second(b.Runs.Edit(stranger, c, r.Message, app.Edit{})),
+		"their edit":  second(b.Runs.Edit(stranger, c, r.Message, run.Edit{})),
 		"their mute":  second(b.Messages.Mute(stranger, c, r.Message, true)),
 		"their turns": second(b.Messages.Turns(stranger, c, r.Message, 0)),
 		"delete":      b.Conversations.Delete(stranger, c),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 )
 
 // holdings are bytes that services hold.
@@ -32,7 +33,7 @@ func TestHeldElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	added, err := b.Artifacts.Add(ctx, c, []app.Staged{staged})
+	added, err := b.Artifacts.Add(ctx, c, []artifact.Staged{staged})
 	if err != nil {
 		t.Fatal(err)
 	}

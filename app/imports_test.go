@@ -19,6 +19,8 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/run"
+	"github.com/artelhq/artel/store"
 )
 
 func (b *bench) zip(c artel.ConversationID) string {
@@ -75,7 +77,7 @@ func (b *bench) full() artel.ConversationID {
 	c := b.conversation()
 	b.upload(c, "dot.gif", gif)
 	b.upload(c, "old.txt", "\xd6\xd0\xce\xc4\xb5\xc4\xce\xc4\xb1\xbe\xa3\xac\xb9\xbb\xb3\xa4")
-	first := b.ended(b.send(c, app.Input{Text: "See artifact:" + string(c) + "/dot.gif", Attachments: []string{"dot.gif"}}))
+	first := b.ended(b.send(c, run.Input{Text: "See artifact:" + string(c) + "/dot.gif", Attachments: []string{"dot.gif"}}))
 	at := app.ArtifactAt{Conversation: c, ID: "note"}
 	if _, err := b.Edits.Rename(ctx, at, "Renamed"); err != nil {
 		b.t.Fatal(err)
@@ -84,7 +86,7 @@ func (b *bench) full() artel.ConversationID {
 	if _, err := b.Edits.Delete(ctx, app.ArtifactAt{Conversation: c, ID: "gone.md"}); err != nil {
 		b.t.Fatal(err)
 	}
-	b.ended(b.send(c, app.Input{Text: "Another way.", Parent: &first.Message}))
+	b.ended(b.send(c, run.Input{Text: "Another way.", Parent: &first.Message}))
 	return c
 }
 
@@ -97,7 +99,7 @@ func TestImport(t *testing.T) {
 	for _, owner := range []artel.Owner{"", "other"} {
 		ctx, b := ctx, b
 		if owner != "" { // to another installation, where nothing is
-			ctx, b = app.WithOwner(ctx, owner), newBench(t, play(t, writes))
+			ctx, b = artel.WithOwner(ctx, owner), newBench(t, play(t, writes))
 		}
 		done, err := b.bringIn(ctx, z)
 		if err != nil {
@@ -113,7 +115,7 @@ func TestImport(t *testing.T) {
 			}
 			return s
 		})
-		messages, _, err := b.Messages.List(ctx, done.Conversation.ID, app.Page{Limit: 500})
+		messages, _, err := b.Messages.List(ctx, done.Conversation.ID, store.Page{Limit: 500})
 		if err != nil || len(messages) != done.Messages {
 			t.Fatalf("%d messages, %v", len(messages), err)
 		}
@@ -143,7 +145,7 @@ func TestImport(t *testing.T) {
 		if _, text, err := b.Artifacts.Find(ctx, done.Conversation.ID, "old.txt", ""); err != nil || *text != "中文的文本，够长" {
 			t.Errorf("the text in an old charset: %v, %v", text, err)
 		}
-		r, err := b.Runs.Send(ctx, done.Conversation.ID, app.Input{Text: "Go on."})
+		r, err := b.Runs.Send(ctx, done.Conversation.ID, run.Input{Text: "Go on."})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +226,7 @@ func TestImportBreaksOff(t *testing.T) {
 	c := b.full()
 	z := b.zip(c)
 	listed := func() int {
-		list, _, err := b.Conversations.List(t.Context(), app.ConversationQuery{})
+		list, _, err := b.Conversations.List(t.Context(), store.ConversationQuery{})
 		if err != nil {
 			t.Fatal(err)
 		}

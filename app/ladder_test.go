@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/run"
 )
 
 // looks fetches the picture that came with the message, writes, and answers.
@@ -24,7 +24,7 @@ func TestContextBuilt(t *testing.T) {
 	c := b.conversation()
 	note := b.upload(c, "note.txt", "one two")
 	dot := b.upload(c, "dot.gif", gif)
-	first := b.ended(b.send(c, app.Input{Text: "See.", Attachments: []string{"note.txt", "dot.gif"}}))
+	first := b.ended(b.send(c, run.Input{Text: "See.", Attachments: []string{"note.txt", "dot.gif"}}))
 
 	want := "run_started user_input agent_started context_built message_completed usage tool_started tool_completed" +
 		" context_built message_completed usage tool_started tool_completed message_completed usage run_finished"

@@ -13,6 +13,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/run"
 )
 
 // TestCrashInSubagents kills a process at every update of a run that gives work
@@ -48,7 +50,7 @@ func crashInSubagents(t *testing.T, scenario string, when moment, k int) (surviv
 	if got := b.text(c, "crane_notes", ""); got != "Painted by Ann, certainly." {
 		t.Errorf("the notes read %q", got)
 	}
-	journal, err := b.Versions.History(t.Context(), c, "crane_notes", app.Journal)
+	journal, err := b.Versions.History(t.Context(), c, "crane_notes", artifact.Journal)
 	if err != nil || len(journal) != 2 {
 		t.Errorf("%d edits are journalled: %v", len(journal), err)
 	}
@@ -94,7 +96,7 @@ func (b *bench) dieAt(s *mortal, c artel.ConversationID, text string, k int) (su
 		case <-ctx.Done():
 		}
 	})
-	if _, err := b.Runs.Send(b.t.Context(), c, app.Input{Text: text}); err == nil {
+	if _, err := b.Runs.Send(b.t.Context(), c, run.Input{Text: text}); err == nil {
 		for e, err := range b.Events.Follow(ctx, c, 0, 0) {
 			if survived = err == nil && e.Type == artel.EventRunFinished; survived {
 				break

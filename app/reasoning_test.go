@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 )
 
 // TestReasoningAsItComes follows a run whose model stops in the middle of a
@@ -19,7 +19,7 @@ import (
 func TestReasoningAsItComes(t *testing.T) {
 	b := newBench(t, play(t, "-- turn 1 --\n@think First this, then that.\nSo it is.\n@call list_artifacts {}\n-- turn 2 --\n@think A second\n@hang\n"))
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	thought, text := "", ""
 	b.until(c, func(e artel.Event) bool {
 		if e.Type != artel.EventMessageDelta {
@@ -68,7 +68,7 @@ func (b *bench) askAnother(t *testing.T, c artel.ConversationID) artel.Run {
 	t.Helper()
 	b.config.Providers[model.Demo] = play(t, "-- turn 1 --\nFine.\n")
 	next := b.open()
-	r, err := next.Runs.Send(t.Context(), c, app.Input{Text: "And?"})
+	r, err := next.Runs.Send(t.Context(), c, run.Input{Text: "And?"})
 	if err != nil {
 		t.Fatal(err)
 	}

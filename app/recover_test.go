@@ -14,6 +14,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
 
@@ -27,7 +28,7 @@ func crash(t *testing.T, scenario string) (b *bench, c artel.ConversationID, r a
 	dead := &watched{}
 	b = newBench(t, play(t, scenario), func(c *app.Config) { dead.Store = c.Store; c.Store = dead })
 	c = b.conversation()
-	r = b.send(c, app.Input{Text: "Go."})
+	r = b.send(c, run.Input{Text: "Go."})
 	b.until(c, ofType(artel.EventMessageDelta))
 	b.until(c, func(e artel.Event) bool {
 		return e.Type == artel.EventMessageDelta && strings.Contains(string(e.Data), "Half")
@@ -79,7 +80,7 @@ func TestRecover(t *testing.T) {
 	if n, err := b.Recover(t.Context(), true); err != nil || n != 0 {
 		t.Errorf("again: got %d, %v", n, err)
 	}
-	b.send(c, app.Input{Text: "Go on."})
+	b.send(c, run.Input{Text: "Go on."})
 }
 
 // plays has apps that are opened from now on ask p.
@@ -106,14 +107,14 @@ func TestSendTakesOver(t *testing.T) {
 	b.config.Options.Now = func() time.Time { return now }
 	b.plays(play(t, writes))
 	b.App = b.open()
-	if _, err := b.Runs.Send(t.Context(), c, app.Input{Text: "x"}); artel.CodeOf(err) != "run_active" {
+	if _, err := b.Runs.Send(t.Context(), c, run.Input{Text: "x"}); artel.CodeOf(err) != "run_active" {
 		t.Errorf("while the lease lasts: got %v", err)
 	}
 	if n := len(b.events(c)); strings.Contains(typesOf(b.events(c)), "run_resumed") {
 		t.Errorf("it was taken over while its lease lasted: %d events", n)
 	}
 	now = now.Add(time.Minute)
-	next, err := b.Runs.Send(t.Context(), c, app.Input{Text: "x"})
+	next, err := b.Runs.Send(t.Context(), c, run.Input{Text: "x"})
 	if r = b.ended(r); r.State != artel.RunDone {
 		t.Errorf("got %+v", r)
 	}
@@ -123,7 +124,7 @@ func TestSendTakesOver(t *testing.T) {
 	case artel.CodeOf(err) != "run_active":
 		t.Errorf("while it goes on: got %v", err)
 	}
-	b.send(c, app.Input{Text: "Go on."})
+	b.send(c, run.Input{Text: "Go on."})
 }
 
 // TestTakenOver takes a run over while its process works on it: that one writes
@@ -144,7 +145,7 @@ func TestTakenOver(t *testing.T) {
 	})
 	b := newBench(t, slow)
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	step <- struct{}{}
 	b.until(c, ofType(artel.EventArtifactCreated))
 	other := b.open()
@@ -175,7 +176,7 @@ func TestLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, play(t, hangs))
 		c := b.conversation()
-		r := b.send(c, app.Input{Text: "Go."})
+		r := b.send(c, run.Input{Text: "Go."})
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		if n, err := b.open().Recover(t.Context(), false); err != nil || n != 0 {
@@ -271,7 +272,7 @@ func TestEndIsTriedAgain(t *testing.T) {
 		broken.n = -1
 		broken.mu.Unlock()
 		c = b.conversation()
-		r = b.send(c, app.Input{Text: "Go."})
+		r = b.send(c, run.Input{Text: "Go."})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunRunning {

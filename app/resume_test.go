@@ -12,6 +12,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store/sqlite"
 )
 
@@ -66,7 +67,7 @@ func TestTimeSpansRestarts(t *testing.T) {
 					dead.Store, c.Store = c.Store, dead
 					c.Agents = []agent.Definition{{Name: agent.Lead, Prompt: "You hang.", Limits: agent.Limits{Seconds: 200}}}
 				})
-				r := b.send(b.conversation(), app.Input{Text: "Go."})
+				r := b.send(b.conversation(), run.Input{Text: "Go."})
 				for range 2 { // is at work for 90 seconds, and lies for an hour
 					time.Sleep(90 * time.Second)
 					synctest.Wait()
@@ -114,7 +115,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	first := newBench(t, play(t, holds), open)
 	c := first.conversation()
-	r := first.send(c, app.Input{Text: "Go."})
+	r := first.send(c, run.Input{Text: "Go."})
 	first.until(c, func(e artel.Event) bool { return strings.Contains(string(e.Data), "Half") })
 
 	now := time.Now()

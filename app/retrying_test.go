@@ -12,6 +12,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 )
 
 // TestRetrying: people see that a call is made again, and why, in the log and
@@ -32,7 +33,7 @@ func TestRetrying(t *testing.T) {
 		_ = yield(model.TextDelta("Here."), nil) && yield(model.Finish{Reason: model.StopEnd}, nil)
 	}))
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	<-came
 	found, err := b.Runs.Find(t.Context(), r.ID)
 	if err != nil || found.Retrying == nil || found.Retrying.Attempt != 2 || found.Retrying.Of != 2 {
@@ -61,7 +62,7 @@ func TestCancelWhileRetrying(t *testing.T) {
 	b := newBench(t, provide(func(_ context.Context, _ *model.Request, yield func(model.Delta, error) bool) { yield(nil, busy) }),
 		func(c *app.Config) { c.Options.Caller.MaxWait = time.Hour })
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	b.until(c, ofType(artel.EventRetrying))
 	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)

@@ -11,9 +11,11 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/pipeline/rule"
+	"github.com/artelhq/artel/run"
 )
 
 func oneRule(id, find, replace string) rule.Config {
@@ -29,18 +31,18 @@ func TestRulebook(t *testing.T) {
 	})
 	ctx := t.Context()
 	service := string(model.DemoService().ID)
-	if _, err := b.Pipeline.SetLevel(ctx, app.LevelAt{Service: artel.ServiceID(service)}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: json.RawMessage(`{"keep_chars":5}`)}}, 0); err != nil {
+	if _, err := b.Pipeline.SetLevel(ctx, settings.LevelAt{Service: artel.ServiceID(service)}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: json.RawMessage(`{"keep_chars":5}`)}}, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Profiles.Set(ctx, app.UserProfile{Name: "Ann"}, 0); err != nil {
+	if _, err := b.Profiles.Set(ctx, pipeline.Profile{Name: "Ann"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, x := range []struct {
-		place app.RulePlace
+		place settings.RulePlace
 		rules rule.Config
 	}{
-		{app.RulePlace{Level: app.RulesOfService, ID: service}, oneRule("service", "x", "xS")},
-		{app.RulePlace{Level: app.RulesOfUser}, oneRule("mine", "H", "H{{user}}")},
+		{settings.RulePlace{Level: settings.RulesOfService, ID: service}, oneRule("service", "x", "xS")},
+		{settings.RulePlace{Level: settings.RulesOfUser}, oneRule("mine", "H", "H{{user}}")},
 	} {
 		now, err := b.Rules.Layer(ctx, x.place)
 		if err != nil {
@@ -55,7 +57,7 @@ func TestRulebook(t *testing.T) {
 	}
 	sent := func() string {
 		t.Helper()
-		b.ended(b.send(b.conversation(), app.Input{Text: "x"}))
+		b.ended(b.send(b.conversation(), run.Input{Text: "x"}))
 		request := l.requests[len(l.requests)-1]
 		for _, m := range request.Messages {
 			if m.Role == artel.RoleUser {
@@ -65,9 +67,9 @@ func TestRulebook(t *testing.T) {
 		}
 		return ""
 	}
-	tried := func(layers ...app.RuleLayer) app.Tried {
+	tried := func(layers ...settings.RuleLayer) settings.Tried {
 		t.Helper()
-		got, err := b.Rules.Try(ctx, app.Trial{Text: "x", Layers: layers})
+		got, err := b.Rules.Try(ctx, settings.Trial{Text: "x", Layers: layers})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +86,7 @@ func TestRulebook(t *testing.T) {
 	if want := []string{"deployment:house", "service:service", "user:mine"}; !slices.Equal(names, want) {
 		t.Errorf("ran %q, want %q", names, want)
 	}
-	if level, err := b.Pipeline.Level(ctx, app.LevelAt{Service: artel.ServiceID(service)}); err != nil || len(level.Settings) != 2 || level.Settings[0].ID != pipeline.TokenLimiter {
+	if level, err := b.Pipeline.Level(ctx, settings.LevelAt{Service: artel.ServiceID(service)}); err != nil || len(level.Settings) != 2 || level.Settings[0].ID != pipeline.TokenLimiter {
 		t.Errorf("beside the rules stands %+v, %v", level, err)
 	}
 	if p, err := b.Profiles.Find(ctx); err != nil || p.Name != "Ann" {
@@ -92,13 +94,13 @@ func TestRulebook(t *testing.T) {
 	}
 
 	// A draft takes the place of what is kept, and keeps nothing.
-	got = tried(app.RuleLayer{RulePlace: app.RulePlace{Level: app.RulesOfAgent, ID: "lead_agent"}, Config: oneRule("draft", "x", "xA")})
+	got = tried(settings.RuleLayer{RulePlace: settings.RulePlace{Level: settings.RulesOfAgent, ID: "lead_agent"}, Config: oneRule("draft", "x", "xA")})
 	if got.Text != "xAHAnn" || tried().Text != "xSHAnn" {
 		t.Errorf("with a draft %q, and without it %q", got.Text, tried().Text)
 	}
 
 	// An agent's rules take the place of the service's, until there are none.
-	agent := app.RulePlace{Level: app.RulesOfAgent, ID: string(got.Agent)}
+	agent := settings.RulePlace{Level: settings.RulesOfAgent, ID: string(got.Agent)}
 	now, err := b.Rules.Layer(ctx, agent)
 	if err == nil {
 		now, err = b.Rules.Set(ctx, agent, oneRule("agent", "x", "xA"), now.Revision)
@@ -120,23 +122,23 @@ func TestRulebook(t *testing.T) {
 func TestRulesRefused(t *testing.T) {
 	b := newBench(t, nil)
 	ctx := t.Context()
-	for want, place := range map[artel.Kind]app.RulePlace{
-		artel.Denied:   {Level: app.RulesOfDeployment},
-		artel.NotFound: {Level: app.RulesOfAgent, ID: "nobody"},
+	for want, place := range map[artel.Kind]settings.RulePlace{
+		artel.Denied:   {Level: settings.RulesOfDeployment},
+		artel.NotFound: {Level: settings.RulesOfAgent, ID: "nobody"},
 	} {
 		if _, err := b.Rules.Set(ctx, place, oneRule("a", "a", ""), 0); artel.KindOf(err) != want {
 			t.Errorf("%v: %v", place, err)
 		}
 	}
-	for _, level := range []app.RuleLevel{app.RulesOfService, "junk"} {
-		if _, err := b.Rules.Layer(ctx, app.RulePlace{Level: level, ID: "none"}); artel.KindOf(err) != artel.NotFound {
+	for _, level := range []settings.RuleLevel{settings.RulesOfService, "junk"} {
+		if _, err := b.Rules.Layer(ctx, settings.RulePlace{Level: level, ID: "none"}); artel.KindOf(err) != artel.NotFound {
 			t.Errorf("%s: %v", level, err)
 		}
 	}
-	if _, err := b.Rules.Try(ctx, app.Trial{Text: strings.Repeat("x", 1<<20)}); artel.KindOf(err) != artel.TooLarge {
+	if _, err := b.Rules.Try(ctx, settings.Trial{Text: strings.Repeat("x", 1<<20)}); artel.KindOf(err) != artel.TooLarge {
 		t.Error("a long text:", err)
 	}
-	if _, err := b.Rules.Try(ctx, app.Trial{Agent: "nobody"}); err == nil {
+	if _, err := b.Rules.Try(ctx, settings.Trial{Agent: "nobody"}); err == nil {
 		t.Error("an agent that is not there")
 	}
 }
@@ -148,7 +150,7 @@ func TestKnownMacros(t *testing.T) {
 	if err != nil || values["char"] == "" || values["modelName"] == "" {
 		t.Fatal(values, err)
 	}
-	for _, m := range app.KnownMacros(values, time.Now()) {
+	for _, m := range settings.KnownMacros(values, time.Now()) {
 		if strings.HasPrefix(m.Gives, "{{") {
 			t.Errorf("%s stays as it is", m.Example)
 		}

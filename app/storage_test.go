@@ -15,7 +15,9 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/artifact/sweep"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
 
@@ -34,7 +36,7 @@ func TestCollect(t *testing.T) {
 			t.Fatal(err)
 		}
 		if content != "never added" {
-			if _, err := b.Artifacts.Add(ctx, c, []app.Staged{s}); err != nil {
+			if _, err := b.Artifacts.Add(ctx, c, []artifact.Staged{s}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -126,13 +128,13 @@ func TestCollectAlone(t *testing.T) {
 // and a signature to open just the file that it was made for.
 func TestFilesOfOthers(t *testing.T) {
 	b := newBench(t, nil)
-	ctx, other := t.Context(), app.WithOwner(t.Context(), "other")
+	ctx, other := t.Context(), artel.WithOwner(t.Context(), "other")
 	c := b.conversation()
 	s, err := b.Artifacts.Stage(ctx, c, app.Upload{Body: strings.NewReader("\x00mine"), Filename: "a.bin"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Artifacts.Add(ctx, c, []app.Staged{s}); err != nil {
+	if _, err := b.Artifacts.Add(ctx, c, []artifact.Staged{s}); err != nil {
 		t.Fatal(err)
 	}
 	ref := "artifact:" + string(c) + "/a.bin"
@@ -211,7 +213,7 @@ func TestResultsExpire(t *testing.T) {
 	}
 	source("kept.png", "kept")
 	goes := source("gone.png", "gone!")
-	b.ended(b.send(c, app.Input{Text: "What is on kept.png?"}))
+	b.ended(b.send(c, run.Input{Text: "What is on kept.png?"}))
 	collect := func(o app.CollectOptions, results, blobs int64) {
 		t.Helper()
 		o.Grace = app.DefaultGrace

@@ -9,6 +9,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/run"
 )
 
 // answering is a model that answers at once.
@@ -20,7 +22,7 @@ func answering() *gated {
 	return g
 }
 
-func (b *bench) edited(c artel.ConversationID, m artel.MessageID, e app.Edit) artel.Run {
+func (b *bench) edited(c artel.ConversationID, m artel.MessageID, e run.Edit) artel.Run {
 	b.t.Helper()
 	r, err := b.Runs.Edit(b.t.Context(), c, m, e)
 	if err != nil {
@@ -45,11 +47,11 @@ func TestTree(t *testing.T) {
 	b.ask(c, "one")
 	second := b.ask(c, "two")
 	text := "zwei"
-	edited := b.edited(c, second.Message, app.Edit{Text: &text})
+	edited := b.edited(c, second.Message, run.Edit{Text: &text})
 	if got, want := b.said(c), "one | answer to one | zwei | answer to zwei"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	again := b.edited(c, edited.Reply, app.Edit{})
+	again := b.edited(c, edited.Reply, run.Edit{})
 	if got, want := b.said(c), "one | answer to one | zwei | answer to zwei"; got != want || again.Message == edited.Message {
 		t.Errorf("asked again: got %q, want %q", got, want)
 	}
@@ -82,13 +84,13 @@ func TestEditKeepsAttachments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := b.ended(b.send(c, app.Input{Text: "Read.", Uploads: []app.Staged{staged}}))
+	first := b.ended(b.send(c, run.Input{Text: "Read.", Uploads: []artifact.Staged{staged}}))
 	text := "two"
-	if _, err := b.Edits.Save(t.Context(), app.ArtifactAt{Conversation: c, ID: "note.txt"}, app.Draft{Text: &text}); err != nil {
+	if _, err := b.Edits.Save(t.Context(), app.ArtifactAt{Conversation: c, ID: "note.txt"}, artifact.Draft{Text: &text}); err != nil {
 		t.Fatal(err)
 	}
 	words := "Read it well."
-	second := b.edited(c, first.Message, app.Edit{Text: &words})
+	second := b.edited(c, first.Message, run.Edit{Text: &words})
 	if got := b.text(c, "note.txt", second.Message); got != "one" {
 		t.Errorf("on the new branch it reads %q", got)
 	}
@@ -96,7 +98,7 @@ func TestEditKeepsAttachments(t *testing.T) {
 		t.Errorf("on the old branch it reads %q", got)
 	}
 	none := []string{}
-	third := b.edited(c, first.Message, app.Edit{Text: &words, Attachments: &none})
+	third := b.edited(c, first.Message, run.Edit{Text: &words, Attachments: &none})
 	if _, _, err := b.Artifacts.Find(t.Context(), c, "note.txt", third.Message); !errors.Is(err, artel.NotFound) {
 		t.Errorf("without attachments: %v", err)
 	}
@@ -134,7 +136,7 @@ func TestSwitchDuringRun(t *testing.T) {
 	c := b.conversation()
 	first := b.ask(c, "one")
 	root := artel.MessageID("")
-	r := b.send(c, app.Input{Text: "elsewhere", Parent: &root})
+	r := b.send(c, run.Input{Text: "elsewhere", Parent: &root})
 	<-g.came
 	<-g.came
 	if _, err := b.Conversations.Switch(t.Context(), c, first.Message); err != nil {

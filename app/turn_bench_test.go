@@ -18,6 +18,7 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
 )
@@ -81,7 +82,7 @@ func benchmarkTurn(b *testing.B, messages int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		run, err := a.Runs.Send(b.Context(), c.ID, app.Input{Text: "Go."})
+		run, err := a.Runs.Send(b.Context(), c.ID, run.Input{Text: "Go."})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
 
@@ -43,9 +44,9 @@ func TestUpdatesThatRunTwice(t *testing.T) {
 	g := newGated()
 	b := newBench(t, provide(g.generate), inTwice)
 	c := b.conversation()
-	first := b.send(c, app.Input{Text: "one"})
+	first := b.send(c, run.Input{Text: "one"})
 	<-g.came
-	second := b.send(c, app.Input{Text: "two", Queue: true})
+	second := b.send(c, run.Input{Text: "two", Queue: true})
 	if _, err := b.Runs.Inject(t.Context(), first.ID, "this too"); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestTakenOverWhileWaiting(t *testing.T) {
 		cold.Store, c.Store = c.Store, cold
 	})
 	c := b.conversation()
-	r := b.send(c, app.Input{Text: "Go."})
+	r := b.send(c, run.Input{Text: "Go."})
 	q := b.question(r)
 	cold.mu.Lock()
 
@@ -120,7 +121,7 @@ func TestTakenOverWhileWaiting(t *testing.T) {
 		t.Errorf("got %+v, %v", found, err)
 	}
 	b.App = other
-	r = b.send(c, app.Input{Text: "And now?"})
+	r = b.send(c, run.Input{Text: "And now?"})
 	b.decide(r, b.question(r), artel.Allow)
 	if r = b.ended(r); r.State != artel.RunDone {
 		t.Errorf("it ended as %s: %+v", r.State, r.Error)

@@ -11,6 +11,8 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
+	"github.com/artelhq/artel/store"
 )
 
 // A prompt counts the turns of a branch: once for each message that is
@@ -28,7 +30,7 @@ func TestVariablesOfBranches(t *testing.T) {
 		c.Agents = []agent.Definition{d}
 	})
 	c := b.conversation()
-	turns := func(in app.Input, want ...string) artel.Run {
+	turns := func(in run.Input, want ...string) artel.Run {
 		t.Helper()
 		p, err := b.Previews.Build(t.Context(), c, in)
 		if err != nil || !strings.Contains(artel.TextOf(p.Blocks[0].Parts), want[0]) {
@@ -46,18 +48,18 @@ func TestVariablesOfBranches(t *testing.T) {
 		}
 		return run
 	}
-	first := turns(app.Input{Text: "one"}, "Turn 1, 1.")
-	turns(app.Input{Text: "two"}, "Turn 2, 2.", "Turn 2, 2.")
-	turns(app.Input{Text: "three"}, "Turn 3, 3.")
-	turns(app.Input{Text: "two again", Parent: &first.Reply}, "Turn 2, 2.")
-	turns(app.Input{Text: "one again", Parent: new(artel.MessageID)}, "Turn 1, 1.")
+	first := turns(run.Input{Text: "one"}, "Turn 1, 1.")
+	turns(run.Input{Text: "two"}, "Turn 2, 2.", "Turn 2, 2.")
+	turns(run.Input{Text: "three"}, "Turn 3, 3.")
+	turns(run.Input{Text: "two again", Parent: &first.Reply}, "Turn 2, 2.")
+	turns(run.Input{Text: "one again", Parent: new(artel.MessageID)}, "Turn 1, 1.")
 
 	// They go with the conversation, to each branch of it.
 	done, err := b.bringIn(t.Context(), b.zip(c))
 	if err != nil {
 		t.Fatal(err)
 	}
-	brought, _, err := b.Messages.List(t.Context(), done.Conversation.ID, app.Page{Limit: 500})
+	brought, _, err := b.Messages.List(t.Context(), done.Conversation.ID, store.Page{Limit: 500})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +69,6 @@ func TestVariablesOfBranches(t *testing.T) {
 		reply := slices.IndexFunc(brought, func(m artel.Message) bool {
 			return m.Role == artel.RoleAssistant && m.Parent == brought[i].ID && artel.TextOf(m.Parts) == "Yes."
 		})
-		turns(app.Input{Text: "on from " + text, Parent: &brought[reply].ID}, want)
+		turns(run.Input{Text: "on from " + text, Parent: &brought[reply].ID}, want)
 	}
 }

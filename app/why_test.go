@@ -10,9 +10,13 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/inspect"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/run"
+	"github.com/artelhq/artel/run/record"
 	"github.com/artelhq/artel/store"
 )
 
@@ -21,17 +25,17 @@ func TestWhy(t *testing.T) {
 	c := b.conversation()
 	dot := b.upload(c, "dot.gif", gif)
 	b.upload(c, "Never.txt", "x")
-	first := b.ended(b.send(c, app.Input{Text: "one", Attachments: []string{"dot.gif"}}))
+	first := b.ended(b.send(c, run.Input{Text: "one", Attachments: []string{"dot.gif"}}))
 	muted := b.ask(c, "two")
-	other := b.ended(b.send(c, app.Input{Text: "left", Parent: &first.Reply}))
+	other := b.ended(b.send(c, run.Input{Text: "left", Parent: &first.Reply}))
 	if err := b.config.Store.Update(t.Context(), artel.Local, func(tx store.Tx) error { return tx.Messages.SetMuted(muted.Message, true) }); err != nil {
 		t.Fatal(err)
 	}
-	right := b.ended(b.send(c, app.Input{Text: "right", Parent: &muted.Reply}))
-	last := b.ended(b.send(c, app.Input{Text: "last", Parent: &right.Reply}))
-	why := func(r artel.Run, about string, want app.WhyCode, seen bool) {
+	right := b.ended(b.send(c, run.Input{Text: "right", Parent: &muted.Reply}))
+	last := b.ended(b.send(c, run.Input{Text: "last", Parent: &right.Reply}))
+	why := func(r artel.Run, about string, want inspect.WhyCode, seen bool) {
 		t.Helper()
-		w, err := b.Contexts.Why(t.Context(), app.ContextKey{Run: r.ID, Number: 1}, about, phrase.Chinese)
+		w, err := b.Contexts.Why(t.Context(), record.ContextKey{Run: r.ID, Number: 1}, about, phrase.Chinese)
 		if err != nil || len(w.Findings) == 0 || w.Findings[0].Code != want || w.Seen != seen {
 			t.Errorf("%s in %s: %+v, %v; want %s", about, r.ID, w, err, want)
 			return
@@ -40,29 +44,29 @@ func TestWhy(t *testing.T) {
 			t.Errorf("%s: %q", about, text)
 		}
 	}
-	why(right, string(muted.Message), app.WhyMuted, false)
-	why(right, string(first.Message), app.WhyChanged, true)
-	why(right, string(first.Reply), app.WhyChanged, true) // the reply to the muted message is joined to it
-	why(right, string(muted.Reply), app.WhyMerged, true)
-	why(right, string(other.Message), app.WhyBranch, false)
-	why(first, string(last.Message), app.WhyLater, false)
-	why(right, "dot.gif", app.WhyFile, true)
-	why(right, dot.Ref.String(), app.WhyFile, true)
-	why(right, "never.txt", app.WhyUnattached, false)
-	why(right, "gone.txt", app.WhyNotHere, false)
+	why(right, string(muted.Message), inspect.WhyMuted, false)
+	why(right, string(first.Message), inspect.WhyChanged, true)
+	why(right, string(first.Reply), inspect.WhyChanged, true) // the reply to the muted message is joined to it
+	why(right, string(muted.Reply), inspect.WhyMerged, true)
+	why(right, string(other.Message), inspect.WhyBranch, false)
+	why(first, string(last.Message), inspect.WhyLater, false)
+	why(right, "dot.gif", inspect.WhyFile, true)
+	why(right, dot.Ref.String(), inspect.WhyFile, true)
+	why(right, "never.txt", inspect.WhyUnattached, false)
+	why(right, "gone.txt", inspect.WhyNotHere, false)
 
 	limit, _ := json.Marshal(map[string]int{"max_tokens": 4200, "reply_reserve": 0})
-	if _, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: limit}, {ID: pipeline.InjectionAssembler, Config: json.RawMessage(`{"preview":0}`)}}, app.AnyRevision); err != nil {
+	if _, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: limit}, {ID: pipeline.InjectionAssembler, Config: json.RawMessage(`{"preview":0}`)}}, settings.AnyRevision); err != nil {
 		t.Fatal(err)
 	}
 	var long artel.Run
 	for i := range 4 {
-		long = b.ended(b.send(c, app.Input{Text: fmt.Sprint(i, strings.Repeat(" and some more", 60))}))
+		long = b.ended(b.send(c, run.Input{Text: fmt.Sprint(i, strings.Repeat(" and some more", 60))}))
 	}
 	if long.State != artel.RunDone {
 		t.Fatalf("%+v", long.Error)
 	}
-	why(long, string(last.Message), app.WhyDropped, false)
+	why(long, string(last.Message), inspect.WhyDropped, false)
 }
 
 // A file that was only described was not seen, and its finding says so.
@@ -75,10 +79,10 @@ func TestDescribedIsNotSeen(t *testing.T) {
 	c := b.conversation()
 	b.upload(c, "dot.gif", gif)
 	b.upload(c, "note.txt", "words")
-	run := b.ended(b.send(c, app.Input{Text: "See.", Attachments: []string{"dot.gif", "note.txt"}}))
+	run := b.ended(b.send(c, run.Input{Text: "See.", Attachments: []string{"dot.gif", "note.txt"}}))
 	for about, seen := range map[string]bool{"dot.gif": false, "note.txt": true} {
-		w, err := b.Contexts.Why(t.Context(), app.ContextKey{Run: run.ID, Number: 1}, about, phrase.English)
-		if err != nil || len(w.Findings) != 1 || w.Findings[0].Code != app.WhyFile || w.Seen != seen {
+		w, err := b.Contexts.Why(t.Context(), record.ContextKey{Run: run.ID, Number: 1}, about, phrase.English)
+		if err != nil || len(w.Findings) != 1 || w.Findings[0].Code != inspect.WhyFile || w.Seen != seen {
 			t.Errorf("%s: %+v, %v", about, w, err)
 		}
 	}

@@ -29,6 +29,8 @@ import (
 	"github.com/artelhq/artel/model/provider/gemini"
 	"github.com/artelhq/artel/model/provider/openai"
 	"github.com/artelhq/artel/model/provider/responses"
+	"github.com/artelhq/artel/run"
+	"github.com/artelhq/artel/run/record"
 )
 
 // inBase64 are the places of bytes in a raw request.
@@ -131,7 +133,7 @@ func (w *wired) public(t *testing.T, a *app.Config) func(artel.Media) string {
 
 // raw compares the raw request of a call with the one that went last over the
 // wire.
-func (w *wired) raw(key app.ContextKey) {
+func (w *wired) raw(key record.ContextKey) {
 	w.t.Helper()
 	w.mu.Lock()
 	sent := w.bodies[len(w.bodies)-1]
@@ -176,12 +178,12 @@ func TestRawRequestsOfAllDialects(t *testing.T) {
 			b := newWire(t, dialect, false)
 			id := b.conversation()
 			b.upload(id, "dot.gif", gif)
-			for _, in := range []app.Input{{Text: "See <b> & “this”.", Attachments: []string{"dot.gif"}}, {Text: "And now?"}} {
+			for _, in := range []run.Input{{Text: "See <b> & “this”.", Attachments: []string{"dot.gif"}}, {Text: "And now?"}} {
 				p, err := b.Previews.Build(t.Context(), id, in)
 				if err != nil || !p.Exact {
 					t.Fatalf("the preview: %+v, %v", p.Error, err)
 				}
-				in.Clock = &app.Clock{Now: p.Clock, Seed: p.Seed}
+				in.Clock = &run.Clock{Now: p.Clock, Seed: p.Seed}
 				run := b.ended(b.send(id, in))
 				if run.State != artel.RunDone {
 					t.Fatalf("the run: %+v", run.Error)
@@ -236,7 +238,7 @@ func TestHowMediaWent(t *testing.T) {
 			}
 			ask := func(text string, want artel.RunState, attached ...string) artel.Run {
 				t.Helper()
-				r := w.ended(w.send(id, app.Input{Text: text, Attachments: attached}))
+				r := w.ended(w.send(id, run.Input{Text: text, Attachments: attached}))
 				if r.State != want {
 					t.Fatalf("the run: %+v", r)
 				}

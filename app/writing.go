@@ -103,7 +103,7 @@ func (es *Edits) write(ctx context.Context, p ArtifactAt, do func(*artifact.Work
 
 // Save makes the next version from a user's changes to version p.IfVersion; see
 // [artifact.Workspace.Save] for the case that this is not the newest.
-func (es *Edits) Save(ctx context.Context, p ArtifactAt, d Draft) (artel.Artifact, error) {
+func (es *Edits) Save(ctx context.Context, p ArtifactAt, d artifact.Draft) (artel.Artifact, error) {
 	if d.Title != nil {
 		title := scrub.Line(*d.Title)
 		d.Title = &title
@@ -113,14 +113,14 @@ func (es *Edits) Save(ctx context.Context, p ArtifactAt, d Draft) (artel.Artifac
 
 // Stage takes the bytes of a whole new content in, as a stream. What
 // the upload does not state is taken from the artifact.
-func (es *Edits) Stage(ctx context.Context, p ArtifactAt, u Upload) (Staged, error) {
+func (es *Edits) Stage(ctx context.Context, p ArtifactAt, u Upload) (artifact.Staged, error) {
 	at, err := es.core.branch(ctx, p.Conversation, p.At)
 	if err != nil {
-		return Staged{}, err
+		return artifact.Staged{}, err
 	}
 	a, err := es.core.artifacts.Get(ctx, artel.OwnerOf(ctx), p.Conversation, p.ID, at)
 	if err != nil {
-		return Staged{}, err
+		return artifact.Staged{}, err
 	}
 	return es.core.artifacts.Stage(ctx, u.Body, media.Hint{
 		DeclaredType: cmp.Or(u.DeclaredType, a.MediaType), Filename: cmp.Or(u.Filename, a.Filename, string(a.ID)),
@@ -173,21 +173,21 @@ func (as *Artifacts) Deleted(ctx context.Context, c artel.ConversationID, at art
 
 // History returns the versions of an artifact, also of a deleted one, and with
 // a wider scope the edits between them.
-func (vs *Versions) History(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, scope Scope) ([]Entry, error) {
+func (vs *Versions) History(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, scope artifact.Scope) ([]artifact.Entry, error) {
 	return vs.core.artifacts.History(ctx, artel.OwnerOf(ctx), c, id, scope)
 }
 
 // State returns one version, with a wider scope than Visible also one that
 // only the journal has, and its text where it is text.
-func (vs *Versions) State(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, scope Scope) (Entry, *string, error) {
+func (vs *Versions) State(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, scope artifact.Scope) (artifact.Entry, *string, error) {
 	return vs.core.artifacts.State(ctx, artel.OwnerOf(ctx), c, id, number, scope)
 }
 
 // Diff compares two versions of a text; see [artifact.DiffQuery].
-func (vs *Versions) Diff(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, q DiffQuery) (Diff, error) {
+func (vs *Versions) Diff(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, q artifact.DiffQuery) (artifact.Diff, error) {
 	at, err := vs.core.branch(ctx, c, q.At)
 	if err != nil {
-		return Diff{}, err
+		return artifact.Diff{}, err
 	}
 	q.At = at
 	return vs.core.artifacts.Diff(ctx, artel.OwnerOf(ctx), c, id, q)

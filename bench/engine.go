@@ -21,6 +21,7 @@ import (
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
 )
@@ -128,7 +129,7 @@ func turnTime(ctx context.Context, l *lab, messages int) (_ float64, err error) 
 	if err := fill(ctx, rows, c, messages); err != nil {
 		return 0, err
 	}
-	run, err := a.Runs.Send(ctx, c.ID, app.Input{Text: "Go."})
+	run, err := a.Runs.Send(ctx, c.ID, run.Input{Text: "Go."})
 	if err != nil {
 		return 0, err
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
+	"github.com/artelhq/artel/pipeline"
 )
 
 // A conformer edits a request for a service of the same dialect so that its
@@ -109,7 +109,7 @@ func (p *conformer) settleMedia(ctx context.Context, refused map[artel.Digest]bo
 	if err != nil {
 		return err
 	}
-	settled := make([]app.Settled, len(all))
+	settled := make([]pipeline.PreparedMedia, len(all))
 	for i, m := range all {
 		if m.Ref.Digest == "" {
 			settled[i] = p.decideByName(places[i], m)
@@ -149,22 +149,22 @@ func (m medium) kind() artel.MediaKind {
 
 // decideByName settles media of which only the name is known. A model that
 // cannot take them gets the name as text.
-func (p *conformer) decideByName(m medium, known artel.Media) app.Settled {
+func (p *conformer) decideByName(m medium, known artel.Media) pipeline.PreparedMedia {
 	need, mediaType := artel.CanFile, "application/octet-stream"
 	if known.Kind == artel.KindImage {
 		need, mediaType = artel.CanVision, "image/*"
 	}
 	if !p.s.Capabilities.Has(need) {
-		s := app.Settled{Text: m.value}
+		s := pipeline.PreparedMedia{Text: m.value}
 		s.Decision.Step, s.Decision.Reason = artel.StepDescribed, artel.ReasonCapabilityMissing
 		return s
 	}
 	known.MediaType = mediaType
-	return app.Settled{Media: &known}
+	return pipeline.PreparedMedia{Media: &known}
 }
 
 // inMessage edits settled media in a message.
-func (p *conformer) inMessage(m medium, was artel.Media, s app.Settled) {
+func (p *conformer) inMessage(m medium, was artel.Media, s pipeline.PreparedMedia) {
 	p.noteChange(s, was, model.InUser, "")
 	switch {
 	case s.Media == nil:
@@ -180,7 +180,7 @@ func (p *conformer) inMessage(m medium, was artel.Media, s app.Settled) {
 // inResult edits the settled media of a tool's result. Media that the service
 // does not take there are carried into a message after it; if none stay, the
 // result becomes a text.
-func (p *conformer) inResult(r result, places []medium, all []artel.Media, settled []app.Settled) {
+func (p *conformer) inResult(r result, places []medium, all []artel.Media, settled []pipeline.PreparedMedia) {
 	from := ", from tool call " + string(r.call)
 	inside := artel.ToolResult{CallID: r.call}
 	var texts []string
@@ -254,7 +254,7 @@ func (p *conformer) inResult(r result, places []medium, all []artel.Media, settl
 // inSplitResult edits the settled media of a result that has them in a separate
 // list. Media that the service does not take are removed; the texts that
 // replace them follow the results.
-func (p *conformer) inSplitResult(r result, places []medium, settled []app.Settled, texts []string) {
+func (p *conformer) inSplitResult(r result, places []medium, settled []pipeline.PreparedMedia, texts []string) {
 	var kept []string
 	changed := false
 	for i, s := range settled {
@@ -286,7 +286,7 @@ func joinTexts(ss []string) string {
 }
 
 // noteChange records the form of media, unless they are sent as they are.
-func (p *conformer) noteChange(s app.Settled, was artel.Media, place model.Place, call artel.CallID) {
+func (p *conformer) noteChange(s pipeline.PreparedMedia, was artel.Media, place model.Place, call artel.CallID) {
 	d := s.Decision
 	if s.Media != nil && (d.Step == artel.StepNative || d.Step == "") {
 		return

@@ -21,6 +21,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/gateway/backend"
@@ -469,7 +470,7 @@ func TestLongResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = f.Content.Close()
-	if _, err := b.app.Files.Open(app.WithOwner(t.Context(), "eve"), ref.String()); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.app.Files.Open(artel.WithOwner(t.Context(), "eve"), ref.String()); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("another owner: %v", err)
 	}
 	r, err := b.blobs.Open(t.Context(), ref.Digest)
@@ -494,7 +495,7 @@ func TestRefs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	added, err := b.app.Artifacts.Add(t.Context(), c.ID, []app.Staged{staged})
+	added, err := b.app.Artifacts.Add(t.Context(), c.ID, []artifact.Staged{staged})
 	if err != nil {
 		t.Fatal(err)
 	}

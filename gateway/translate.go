@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
 )
 
 // prepareTranslation prepares a request for a service of another dialect.
@@ -111,7 +111,7 @@ func (x *exchange) describeMedia(ctx context.Context, parts artel.Parts, all []a
 
 // replaceMedia replaces media by their settled forms and returns the unused
 // forms.
-func (p *conformer) replaceMedia(parts artel.Parts, forms []app.Settled, call artel.CallID) (artel.Parts, []app.Settled) {
+func (p *conformer) replaceMedia(parts artel.Parts, forms []pipeline.PreparedMedia, call artel.CallID) (artel.Parts, []pipeline.PreparedMedia) {
 	out := make(artel.Parts, 0, len(parts))
 	for _, part := range parts {
 		switch v := part.(type) {

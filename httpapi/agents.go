@@ -9,26 +9,29 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app/settings"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/pipeline"
 )
 
 // AgentFields are the definition of an agent in JSON: the keys of its file's
 // front matter, and its prompt.
 type AgentFields struct {
-	Name        artel.AgentName      `json:"name"`
-	Description string               `json:"description,omitempty" doc:"what it is for; other agents read it"`
-	Service     artel.ServiceID      `json:"service,omitempty" doc:"absent: the default"`
-	Fallbacks   []artel.ServiceID    `json:"fallbacks,omitempty" doc:"asked in this order where the service cannot be reached"`
-	Tools       []string             `json:"tools,omitempty" doc:"it can call no others"`
-	Subagents   []artel.AgentName    `json:"subagents,omitempty" doc:"agents that it can delegate to"`
-	Permissions app.AgentPermissions `json:"permissions,omitempty" doc:"of tools by their names, and of all others by *: auto, ask or deny"`
-	Limits      AgentLimits          `json:"limits,omitzero"`
+	Name        artel.AgentName   `json:"name"`
+	Description string            `json:"description,omitempty" doc:"what it is for; other agents read it"`
+	Service     artel.ServiceID   `json:"service,omitempty" doc:"absent: the default"`
+	Fallbacks   []artel.ServiceID `json:"fallbacks,omitempty" doc:"asked in this order where the service cannot be reached"`
+	Tools       []string          `json:"tools,omitempty" doc:"it can call no others"`
+	Subagents   []artel.AgentName `json:"subagents,omitempty" doc:"agents that it can delegate to"`
+	Permissions agent.Permissions `json:"permissions,omitempty" doc:"of tools by their names, and of all others by *: auto, ask or deny"`
+	Limits      AgentLimits       `json:"limits,omitzero"`
 
-	PresetMessages []app.PresetMessage    `json:"preset_messages,omitempty"`
-	Context        AgentContext           `json:"context,omitzero"`
-	Clock          AgentClock             `json:"clock,omitzero" doc:"the time that it is given"`
-	Processors     []app.ProcessorSetting `json:"processors,omitempty" doc:"of its file; what is set at /agents/{id}/processors goes before them"`
-	Compaction     AgentCompaction        `json:"compaction,omitzero"`
+	PresetMessages []pipeline.Preset  `json:"preset_messages,omitempty"`
+	Context        AgentContext       `json:"context,omitzero"`
+	Clock          AgentClock         `json:"clock,omitzero" doc:"the time that it is given"`
+	Processors     []pipeline.Setting `json:"processors,omitempty" doc:"of its file; what is set at /agents/{id}/processors goes before them"`
+	Compaction     AgentCompaction    `json:"compaction,omitzero"`
 
 	Prompt string `json:"prompt,omitempty" doc:"the role prompt, with macros"`
 }
@@ -66,7 +69,7 @@ type AgentCompaction struct {
 }
 
 // AgentFieldsOf converts a definition.
-func AgentFieldsOf(d app.AgentDefinition) AgentFields {
+func AgentFieldsOf(d agent.Definition) AgentFields {
 	return AgentFields{
 		Name: d.Name, Description: d.Description, Service: d.Service, Fallbacks: d.Fallbacks, Tools: d.Tools, Subagents: d.Subagents,
 		Permissions: d.Permissions, Limits: AgentLimits(d.Limits), PresetMessages: d.Presets, Context: AgentContext(d.Context),
@@ -75,10 +78,10 @@ func AgentFieldsOf(d app.AgentDefinition) AgentFields {
 }
 
 // Definition is the inverse of [AgentFieldsOf].
-func (a AgentFields) Definition() app.AgentDefinition {
-	d := app.AgentDefinition{
+func (a AgentFields) Definition() agent.Definition {
+	d := agent.Definition{
 		Name: a.Name, Description: a.Description, Service: a.Service, Fallbacks: a.Fallbacks, Tools: a.Tools, Subagents: a.Subagents,
-		Permissions: a.Permissions, Limits: app.AgentLimits(a.Limits), Presets: a.PresetMessages, Context: app.ContextLimits(a.Context),
+		Permissions: a.Permissions, Limits: agent.Limits(a.Limits), Presets: a.PresetMessages, Context: pipeline.Limits(a.Context),
 		Processors: a.Processors, Prompt: a.Prompt,
 	}
 	d.Clock.Virtual, d.Clock.Real, d.Clock.Scale = a.Clock.Virtual, a.Clock.Real, a.Clock.Scale
@@ -89,16 +92,16 @@ func (a AgentFields) Definition() app.AgentDefinition {
 // An AgentView is an agent.
 type AgentView struct {
 	AgentFields
-	Source       app.AgentSource    `json:"source" enum:"shipped,file,stored" doc:"it comes with Artel, it is a file of the operator, or it was created through the API or the page"`
-	File         string             `json:"file,omitempty" doc:"that it is read from"`
-	ReadOnly     bool               `json:"read_only"`
-	UpdatedAt    *time.Time         `json:"updated_at,omitempty"`
-	RunsOn       artel.ServiceID    `json:"runs_on,omitempty" doc:"the service that answers where a message names none; absent: its service is not there"`
-	Capabilities []artel.Capability `json:"capabilities" nullable:"false" doc:"what that service takes"`
+	Source       settings.AgentSource `json:"source" enum:"shipped,file,stored" doc:"it comes with Artel, it is a file of the operator, or it was created through the API or the page"`
+	File         string               `json:"file,omitempty" doc:"that it is read from"`
+	ReadOnly     bool                 `json:"read_only"`
+	UpdatedAt    *time.Time           `json:"updated_at,omitempty"`
+	RunsOn       artel.ServiceID      `json:"runs_on,omitempty" doc:"the service that answers where a message names none; absent: its service is not there"`
+	Capabilities []artel.Capability   `json:"capabilities" nullable:"false" doc:"what that service takes"`
 }
 
 // AgentViewOf converts an agent.
-func AgentViewOf(a app.Agent) AgentView {
+func AgentViewOf(a settings.Agent) AgentView {
 	v := AgentView{
 		AgentFields: AgentFieldsOf(a.Definition), Source: a.Source, File: a.File, ReadOnly: a.ReadOnly(),
 		RunsOn: a.Runs.ID, Capabilities: nonNil(a.Runs.Capabilities.Input.Value),
@@ -115,9 +118,9 @@ type AgentCheck struct {
 	Errors []FieldError `json:"errors" nullable:"false"`
 }
 
-func flawViews(flaws app.AgentFlaws, language string) []FieldError {
-	l := app.ParseLocale(language)
-	return mapSlice(flaws, func(f app.AgentFlaw) FieldError {
+func flawViews(flaws agent.Flaws, language string) []FieldError {
+	l := phrase.ParseLocale(language)
+	return mapSlice(flaws, func(f agent.Flaw) FieldError {
 		escape := strings.NewReplacer("~", "~0", "/", "~1")
 		field, rest, nested := strings.Cut(f.Field, ".")
 		pointer := "/" + escape.Replace(field)
@@ -128,7 +131,7 @@ func flawViews(flaws app.AgentFlaws, language string) []FieldError {
 	})
 }
 
-func answerAgent(a app.Agent, err error) (*revised[AgentView], error) {
+func answerAgent(a settings.Agent, err error) (*revised[AgentView], error) {
 	return answerRevision(a.Revision, AgentViewOf(a), err)
 }
 
@@ -218,13 +221,13 @@ func (f *server) agentFiles() {
 			RawBody []byte `contentType:"text/markdown"`
 		},
 		) (*revised[AgentView], error) {
-			d, err := app.ReadAgent(in.Name+".md", in.RawBody)
+			d, err := agent.Read(in.Name+".md", in.RawBody)
 			if err != nil {
 				return nil, err
 			}
 			if in.Replace {
 				if _, err := f.app.Agents.Find(ctx, d.Name); err == nil {
-					return answerAgent(f.app.Agents.Save(ctx, d, app.AnyRevision))
+					return answerAgent(f.app.Agents.Save(ctx, d, settings.AnyRevision))
 				}
 			}
 			return answerAgent(f.app.Agents.Create(ctx, d))

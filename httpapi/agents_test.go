@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/httpapi"
 )
 
@@ -135,14 +136,14 @@ func TestAgents(t *testing.T) {
 // TestAgentsBelongToTheirOwner: what one has made, another does not have.
 func TestAgentsBelongToTheirOwner(t *testing.T) {
 	b := newBench(t, writes)
-	d := app.AgentDefinition{Name: "mine", Prompt: "p"}
-	if _, err := b.app.Agents.Create(app.WithOwner(t.Context(), "ann"), d); err != nil {
+	d := agent.Definition{Name: "mine", Prompt: "p"}
+	if _, err := b.app.Agents.Create(artel.WithOwner(t.Context(), "ann"), d); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.app.Agents.Find(app.WithOwner(t.Context(), "bob"), "mine"); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.app.Agents.Find(artel.WithOwner(t.Context(), "bob"), "mine"); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("got %v", err)
 	}
-	if _, err := b.app.Agents.Create(app.WithOwner(t.Context(), "bob"), d); err != nil {
+	if _, err := b.app.Agents.Create(artel.WithOwner(t.Context(), "bob"), d); err != nil {
 		t.Errorf("the name is taken by another agent: %v", err)
 	}
 }
@@ -154,7 +155,7 @@ func TestAgentFields(t *testing.T) {
 		`"preset_messages":[{"id":"p","text":"t","place":{"depth":"1"}}],"context":{"max_tokens":1,"reply_reserve":0,"keep_chars":3},` +
 		`"clock":{"virtual":"1805-10-21T11:00:00Z","real":"2026-01-01T00:00:00Z","scale":2},"processors":[{"id":"merge-roles","enabled":false}],` +
 		`"compaction":{"threshold":50,"off":true},"prompt":"p"}`
-	var d app.AgentDefinition
+	var d agent.Definition
 	if err := json.Unmarshal([]byte(whole), &d); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestAgentClient(t *testing.T) {
 	if got, err := b.client.SaveAgent(ctx, pilot); err != nil || got.Limits.Turns != 3 {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if got, err := b.client.Agent(ctx, "pilot"); err != nil || got.Limits.Turns != 3 || got.Source != app.AgentStored {
+	if got, err := b.client.Agent(ctx, "pilot"); err != nil || got.Limits.Turns != 3 || got.Source != settings.AgentStored {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	pilot.Tools = []string{"raed"}

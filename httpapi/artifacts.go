@@ -15,6 +15,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/internal/form"
 )
 
@@ -210,7 +211,7 @@ func (f *server) uploads() {
 }
 
 // stage stores the files of a request: one, or several as a form.
-func (f *server) stage(ctx context.Context, c artel.ConversationID, in *uploadInput) (staged []app.Staged, several bool, err error) {
+func (f *server) stage(ctx context.Context, c artel.ConversationID, in *uploadInput) (staged []artifact.Staged, several bool, err error) {
 	if major, _, _ := mime.ParseMediaType(in.ContentType); major == "multipart/form-data" {
 		staged, err = f.stageForm(ctx, c, in)
 		return staged, true, err
@@ -220,11 +221,11 @@ func (f *server) stage(ctx context.Context, c artel.ConversationID, in *uploadIn
 		return nil, false, err
 	}
 	one, err := f.app.Artifacts.Stage(ctx, c, app.Upload{Body: form.Sent(in.request.Body), Filename: name, DeclaredType: declaredType(in.ContentType)})
-	return []app.Staged{one}, false, err
+	return []artifact.Staged{one}, false, err
 }
 
-func (f *server) stageForm(ctx context.Context, c artel.ConversationID, in *uploadInput) ([]app.Staged, error) {
-	var all []app.Staged
+func (f *server) stageForm(ctx context.Context, c artel.ConversationID, in *uploadInput) ([]artifact.Staged, error) {
+	var all []artifact.Staged
 	for part, err := range form.Parts(in.request.Body, in.ContentType) {
 		if err != nil {
 			return nil, err

@@ -15,21 +15,24 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/run"
+	"github.com/artelhq/artel/run/record"
 )
 
 // A NewBuild is the body of POST /pipeline/build: everything that a context is
 // built from.
 type NewBuild struct {
-	Service         BuildService           `json:"service,omitempty" doc:"the id of a service, or {dialect, model, capabilities, context_window}; absent: text only, without a window"`
-	Agent           *BuildAgent            `json:"agent,omitempty"`
-	ModelProcessors []app.ProcessorSetting `json:"model_processors,omitempty" maxItems:"200" doc:"in the place of the service's own"`
-	User            *BuildUser             `json:"user,omitempty"`
-	Messages        []BuildMessage         `json:"messages" maxItems:"20000" doc:"the last one is the head"`
-	Clock           *BuildClock            `json:"clock,omitempty"`
-	Seed            uint64                 `json:"seed,omitempty" maximum:"9007199254740991" doc:"of what is random"`
-	Variables       map[string]string      `json:"variables,omitempty"`
-	Until           string                 `json:"until,omitempty" maxLength:"64" doc:"the id of the last processor to run, whether it is enabled or not"`
+	Service         BuildService       `json:"service,omitempty" doc:"the id of a service, or {dialect, model, capabilities, context_window}; absent: text only, without a window"`
+	Agent           *BuildAgent        `json:"agent,omitempty"`
+	ModelProcessors []pipeline.Setting `json:"model_processors,omitempty" maxItems:"200" doc:"in the place of the service's own"`
+	User            *BuildUser         `json:"user,omitempty"`
+	Messages        []BuildMessage     `json:"messages" maxItems:"20000" doc:"the last one is the head"`
+	Clock           *BuildClock        `json:"clock,omitempty"`
+	Seed            uint64             `json:"seed,omitempty" maximum:"9007199254740991" doc:"of what is random"`
+	Variables       map[string]string  `json:"variables,omitempty"`
+	Until           string             `json:"until,omitempty" maxLength:"64" doc:"the id of the last processor to run, whether it is enabled or not"`
 }
 
 // A BuildService is a service by its id, or an inline one.
@@ -64,11 +67,11 @@ func (BuildService) Schema(r huma.Registry) *huma.Schema {
 
 // A BuildAgent is the agent that answers.
 type BuildAgent struct {
-	Name           string                 `json:"name,omitempty" maxLength:"256"`
-	Description    string                 `json:"description,omitempty"`
-	PresetMessages []app.PresetMessage    `json:"preset_messages,omitempty" maxItems:"500"`
-	Processors     []app.ProcessorSetting `json:"processors,omitempty" maxItems:"200"`
-	Context        *BuildLimits           `json:"context,omitempty"`
+	Name           string             `json:"name,omitempty" maxLength:"256"`
+	Description    string             `json:"description,omitempty"`
+	PresetMessages []pipeline.Preset  `json:"preset_messages,omitempty" maxItems:"500"`
+	Processors     []pipeline.Setting `json:"processors,omitempty" maxItems:"200"`
+	Context        *BuildLimits       `json:"context,omitempty"`
 }
 
 // BuildLimits limit how much of the history is sent.
@@ -119,10 +122,10 @@ type Attachment struct {
 
 // A BuildResult is the answer of POST /pipeline/build.
 type BuildResult struct {
-	Messages []BuiltMessage    `json:"messages"`
-	Tokens   BuildTokens       `json:"tokens"`
-	Record   BuildRecord       `json:"record"`
-	Error    *app.ContextError `json:"error,omitempty"`
+	Messages []BuiltMessage       `json:"messages"`
+	Tokens   BuildTokens          `json:"tokens"`
+	Record   BuildRecord          `json:"record"`
+	Error    *record.ContextError `json:"error,omitempty"`
 }
 
 // A BuiltMessage is a message as it would be sent.
@@ -183,23 +186,23 @@ func (f *server) builds() {
 		})
 }
 
-func (b NewBuild) draft() (app.InlineDraft, error) {
-	out := app.InlineDraft{
+func (b NewBuild) draft() (run.InlineDraft, error) {
+	out := run.InlineDraft{
 		Service: b.Service.ID, Model: b.ModelProcessors, Seed: b.Seed, Variables: b.Variables, Until: b.Until,
-		Messages: make([]app.InlineMessage, len(b.Messages)),
+		Messages: make([]run.InlineMessage, len(b.Messages)),
 	}
 	if s := b.Service.Inline; s != nil {
 		out.Target = s.target()
 	}
 	if a := b.Agent; a != nil {
-		out.Agent = app.InlineAgent{Name: artel.AgentName(a.Name), Description: a.Description, Presets: a.PresetMessages}
+		out.Agent = pipeline.Agent{Name: artel.AgentName(a.Name), Description: a.Description, Presets: a.PresetMessages}
 		if a.Context != nil {
-			out.Agent.Context = app.ContextLimits(*a.Context)
+			out.Agent.Context = pipeline.Limits(*a.Context)
 		}
 		out.Processors = a.Processors
 	}
 	if b.User != nil {
-		out.User = app.UserProfile{Name: b.User.Name, Persona: b.User.Persona}
+		out.User = pipeline.Profile{Name: b.User.Name, Persona: b.User.Persona}
 	}
 	var err error
 	if b.Clock != nil {
@@ -215,8 +218,8 @@ func (b NewBuild) draft() (app.InlineDraft, error) {
 	return out, nil
 }
 
-func (s *InlineService) target() *app.InlineService {
-	t := app.InlineService{Dialect: app.Dialect(s.Dialect), Model: s.Model, ContextWindow: s.ContextWindow}
+func (s *InlineService) target() *run.InlineService {
+	t := run.InlineService{Dialect: model.Dialect(s.Dialect), Model: s.Model, ContextWindow: s.ContextWindow}
 	if s.Capabilities != nil {
 		t.Capabilities = make([]artel.Capability, len(s.Capabilities))
 	}
@@ -251,8 +254,8 @@ func invalidAt(pointer, detail string) *Problem {
 	return p
 }
 
-func (m BuildMessage) message(at string) (app.InlineMessage, error) {
-	out := app.InlineMessage{Message: artel.Message{
+func (m BuildMessage) message(at string) (run.InlineMessage, error) {
+	out := run.InlineMessage{Message: artel.Message{
 		ID: artel.MessageID(m.ID), Parent: artel.MessageID(m.ParentID), Role: artel.Role(m.Role), Muted: m.Muted, Summary: m.Summary, Agent: artel.AgentName(m.Agent),
 	}}
 	switch {
@@ -279,8 +282,8 @@ func (m BuildMessage) message(at string) (app.InlineMessage, error) {
 	return out, nil
 }
 
-func (a Attachment) file(at string) (f app.InlineFile, err error) {
-	f = app.InlineFile{Name: a.Name, MediaType: a.MediaType}
+func (a Attachment) file(at string) (f run.InlineFile, err error) {
+	f = run.InlineFile{Name: a.Name, MediaType: a.MediaType}
 	f.Size, f.Width, f.Height, f.Pages, f.Duration = a.Size, a.Width, a.Height, a.Pages, a.Duration
 	if a.Ref != "" {
 		if f.Ref, err = artel.ParseRef(a.Ref); err != nil {
@@ -298,7 +301,7 @@ func (a Attachment) file(at string) (f app.InlineFile, err error) {
 	return f, nil
 }
 
-func builtView(r app.BuildResult, failed *app.ContextError) BuildResult {
+func builtView(r pipeline.Result, failed *record.ContextError) BuildResult {
 	t := r.Record.Tokens
 	out := BuildResult{
 		Messages: make([]BuiltMessage, len(r.Messages)), Error: failed,

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/sse"
 )
@@ -113,7 +114,7 @@ func (c *Client) Services(ctx context.Context) (out List[ServiceView], err error
 }
 
 // ToolServers returns the health of the tool servers.
-func (c *Client) ToolServers(ctx context.Context) (out List[app.ServerHealth], err error) {
+func (c *Client) ToolServers(ctx context.Context) (out List[tool.ServerHealth], err error) {
 	return out, c.json(ctx, http.MethodGet, "/tools/servers", nil, &out)
 }
 

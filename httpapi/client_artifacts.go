@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 )
 
 // The version of a ref is the expected newest version of a write, unless its
@@ -23,8 +23,8 @@ func pathOf(ref artel.Ref) string {
 
 // Versions lists the versions of an artifact, oldest first; in a wider scope
 // also the edits between them.
-func (c *Client) Versions(ctx context.Context, ref artel.Ref, scope app.Scope) (out List[app.Entry], err error) {
-	query := map[app.Scope]string{app.WithLive: "?live=true", app.Journal: "?edits=true"}[scope]
+func (c *Client) Versions(ctx context.Context, ref artel.Ref, scope artifact.Scope) (out List[artifact.Entry], err error) {
+	query := map[artifact.Scope]string{artifact.WithLive: "?live=true", artifact.Journal: "?edits=true"}[scope]
 	return out, c.json(ctx, http.MethodGet, pathOf(ref)+"/versions"+query, nil, &out)
 }
 

@@ -11,46 +11,47 @@ import (
 	"strconv"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/inspect"
+	"github.com/artelhq/artel/run/record"
 )
 
-func contextURL(key app.ContextKey) string {
+func contextURL(key record.ContextKey) string {
 	return "/runs/" + url.PathEscape(string(key.Run)) + "/contexts/" + strconv.Itoa(key.Number)
 }
 
 // Contexts lists what the model calls of a run were sent.
-func (c *Client) Contexts(ctx context.Context, run artel.RunID) (out List[app.ContextSummary], err error) {
+func (c *Client) Contexts(ctx context.Context, run artel.RunID) (out List[record.ContextSummary], err error) {
 	return out, c.json(ctx, http.MethodGet, "/runs/"+url.PathEscape(string(run))+"/contexts", nil, &out)
 }
 
 // Context returns the record of a model call.
-func (c *Client) Context(ctx context.Context, key app.ContextKey) (out ContextView, err error) {
+func (c *Client) Context(ctx context.Context, key record.ContextKey) (out ContextView, err error) {
 	return out, c.json(ctx, http.MethodGet, contextURL(key), nil, &out)
 }
 
 // ContextMessages lists the messages that a model call was sent.
-func (c *Client) ContextMessages(ctx context.Context, key app.ContextKey) (out List[app.Block], err error) {
+func (c *Client) ContextMessages(ctx context.Context, key record.ContextKey) (out List[record.Block], err error) {
 	return out, c.json(ctx, http.MethodGet, contextURL(key)+"/messages", nil, &out)
 }
 
 // ContextRequest returns the request of a model call as it was sent to the
 // model's API.
-func (c *Client) ContextRequest(ctx context.Context, key app.ContextKey) (out app.SentRequest, err error) {
+func (c *Client) ContextRequest(ctx context.Context, key record.ContextKey) (out inspect.SentRequest, err error) {
 	return out, c.json(ctx, http.MethodGet, contextURL(key)+"/request", nil, &out)
 }
 
 // ContextDiff compares the request of a model call with an earlier one; the
 // zero with means the previous call.
-func (c *Client) ContextDiff(ctx context.Context, key, with app.ContextKey) (out app.ContextDiff, err error) {
+func (c *Client) ContextDiff(ctx context.Context, key, with record.ContextKey) (out inspect.ContextDiff, err error) {
 	path := contextURL(key) + "/diff"
-	if with != (app.ContextKey{}) {
+	if with != (record.ContextKey{}) {
 		path += "?with=" + url.QueryEscape(string(with.Run)+"/"+strconv.Itoa(with.Number))
 	}
 	return out, c.json(ctx, http.MethodGet, path, nil, &out)
 }
 
 // Why explains why a model call saw a message or a file, or did not.
-func (c *Client) Why(ctx context.Context, key app.ContextKey, about string) (out app.Why, err error) {
+func (c *Client) Why(ctx context.Context, key record.ContextKey, about string) (out inspect.Why, err error) {
 	return out, c.json(ctx, http.MethodGet, contextURL(key)+"/why?about="+url.QueryEscape(about), nil, &out)
 }
 

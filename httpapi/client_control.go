@@ -8,15 +8,16 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/run"
 )
 
 // Inject sends a text to an active run.
-func (c *Client) Inject(ctx context.Context, id artel.RunID, text string) (out app.Injection, err error) {
+func (c *Client) Inject(ctx context.Context, id artel.RunID, text string) (out run.Injection, err error) {
 	return out, c.json(ctx, http.MethodPost, "/runs/"+string(id)+"/inject", NewInjection{text}, &out)
 }
 
 // Decide answers the question of a run whether a tool may be called.
-func (c *Client) Decide(ctx context.Context, id artel.RunID, question artel.PermissionID, d NewDecision) (out app.Permission, err error) {
+func (c *Client) Decide(ctx context.Context, id artel.RunID, question artel.PermissionID, d NewDecision) (out run.Permission, err error) {
 	return out, c.json(ctx, http.MethodPost, "/runs/"+string(id)+"/permissions/"+string(question), d, &out)
 }
 
@@ -27,7 +28,7 @@ func (c *Client) Usage(ctx context.Context, id artel.ConversationID) (out artel.
 
 // Waiting lists the queued messages, injections and open questions of a
 // conversation.
-func (c *Client) Waiting(ctx context.Context, id artel.ConversationID) (out app.Waiting, err error) {
+func (c *Client) Waiting(ctx context.Context, id artel.ConversationID) (out run.Waiting, err error) {
 	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id)+"/waiting", nil, &out)
 }
 

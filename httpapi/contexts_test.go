@@ -11,8 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/inspect"
 	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/run/record"
 )
 
 func TestContextsOverHTTP(t *testing.T) {
@@ -49,10 +50,10 @@ func TestContextsOverHTTP(t *testing.T) {
 		t.Errorf("%+v %v", raw, err)
 	}
 	for about, want := range map[string]struct {
-		code app.WhyCode
+		code inspect.WhyCode
 		seen bool
 	}{
-		"dot.txt": {app.WhyFile, true}, "never.txt": {app.WhyUnattached, false}, "gone.txt": {app.WhyNotHere, false}, "artel:role-prompt": {app.WhySent, true},
+		"dot.txt": {inspect.WhyFile, true}, "never.txt": {inspect.WhyUnattached, false}, "gone.txt": {inspect.WhyNotHere, false}, "artel:role-prompt": {inspect.WhySent, true},
 	} {
 		w, err := b.client.Why(ctx, key, about)
 		if err != nil || len(w.Findings) == 0 || w.Findings[0].Code != want.code || w.Seen != want.seen || strings.Contains(w.Findings[0].Text, "why.") {
@@ -63,7 +64,7 @@ func TestContextsOverHTTP(t *testing.T) {
 	second := b.object(b.do("GET", "/runs/"+run, nil), 200)
 	messages := b.object(b.do("GET", "/conversations/"+c+"/messages?limit=500", nil), 200)["items"].([]any)
 	last := messages[len(messages)-1].(map[string]any)["run_id"].(string)
-	d, err := b.client.ContextDiff(ctx, app.ContextKey{Run: artel.RunID(last), Number: 1}, key)
+	d, err := b.client.ContextDiff(ctx, record.ContextKey{Run: artel.RunID(last), Number: 1}, key)
 	if err != nil || d.First == nil || d.Prefix.Ratio <= 0 || second["id"] != run {
 		t.Errorf("%+v %v", d, err)
 	}

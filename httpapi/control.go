@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/run"
 )
 
 // A NewInjection is the body of POST /runs/{rid}/inject.
@@ -28,12 +28,12 @@ func (f *server) control() {
 			OnceHeader
 			Body NewInjection
 		},
-		) (*body[app.Injection], error) {
+		) (*body[run.Injection], error) {
 			id, err := in.run()
 			if err != nil {
 				return nil, err
 			}
-			return answer(once(ctx, f, in.Key, []any{"inject", id, in.Body}, func() (app.Injection, error) {
+			return answer(once(ctx, f, in.Key, []any{"inject", id, in.Body}, func() (run.Injection, error) {
 				return f.app.Runs.Inject(ctx, id, in.Body.Text)
 			}))
 		})
@@ -44,7 +44,7 @@ func (f *server) control() {
 			Permission string `path:"pid" doc:"a question, from the event permission_requested"`
 			Body       NewDecision
 		},
-		) (*body[app.Permission], error) {
+		) (*body[run.Permission], error) {
 			id, err := in.run()
 			if err != nil {
 				return nil, err
@@ -57,7 +57,7 @@ func (f *server) control() {
 		})
 
 	register(f, f.op(http.MethodGet, "/conversations/{cid}/waiting", "list-waiting", "List what waits: queued messages, injections not yet sent to a model, questions of permission", http.StatusOK),
-		func(ctx context.Context, in *ConversationPath) (*body[app.Waiting], error) {
+		func(ctx context.Context, in *ConversationPath) (*body[run.Waiting], error) {
 			return answerFor(ctx, in.id, f.app.Runs.Waiting)
 		})
 

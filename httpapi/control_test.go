@@ -13,6 +13,7 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/run"
 )
 
 // TestSteering walks through the endpoints that steer a run.
@@ -56,10 +57,10 @@ func TestSteering(t *testing.T) {
 	}
 	b.until(string(c.ID), func(e artel.Event) bool { return e.Type == artel.EventRunFinished && e.Run == queued.RunID })
 	var problem *httpapi.Problem
-	if _, err := b.client.Inject(ctx, first.RunID, "Late."); !errors.As(err, &problem) || problem.Status != http.StatusConflict || problem.Code != app.CodeRunNotActive {
+	if _, err := b.client.Inject(ctx, first.RunID, "Late."); !errors.As(err, &problem) || problem.Status != http.StatusConflict || problem.Code != run.CodeRunNotActive {
 		t.Errorf("got %v", err)
 	}
-	if _, err := b.client.Decide(ctx, first.RunID, question, httpapi.NewDecision{Decision: artel.Deny}); !errors.As(err, &problem) || problem.Code != app.CodePermissionResolved {
+	if _, err := b.client.Decide(ctx, first.RunID, question, httpapi.NewDecision{Decision: artel.Deny}); !errors.As(err, &problem) || problem.Code != run.CodePermissionResolved {
 		t.Errorf("got %v", err)
 	}
 	if _, err := b.client.Decide(ctx, first.RunID, artel.NewPermissionID(c.CreatedAt), httpapi.NewDecision{Decision: artel.Deny, Comment: "no"}); !errors.As(err, &problem) || problem.Status != http.StatusNotFound {

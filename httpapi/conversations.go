@@ -8,6 +8,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/store"
 )
 
 // A NewConversation is the body of POST /conversations.
@@ -58,8 +59,8 @@ func (f *server) conversations() {
 		})
 
 	register(f, f.op(http.MethodGet, "/conversations", "list-conversations", "List conversations, newest first, or search them, best first", http.StatusOK),
-		func(ctx context.Context, in *SearchQuery) (*body[List[app.Listed]], error) {
-			items, next, err := f.app.Conversations.List(ctx, app.ConversationQuery{Search: in.Search, Best: in.Order != "newest", Page: app.Page{Cursor: in.Cursor, Limit: in.Limit}})
+		func(ctx context.Context, in *SearchQuery) (*body[List[store.Listed]], error) {
+			items, next, err := f.app.Conversations.List(ctx, store.ConversationQuery{Search: in.Search, Best: in.Order != "newest", Page: store.Page{Cursor: in.Cursor, Limit: in.Limit}})
 			return answer(listOf(items, next), err)
 		})
 
@@ -121,7 +122,7 @@ func (f *server) conversations() {
 			if err != nil {
 				return nil, err
 			}
-			items, next, err := f.app.Messages.List(ctx, id, app.Page{Cursor: in.Cursor, Limit: in.Limit})
+			items, next, err := f.app.Messages.List(ctx, id, store.Page{Cursor: in.Cursor, Limit: in.Limit})
 			return answer(listOf(items, next), err)
 		})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/internal/sse"
 )
 
@@ -121,7 +121,7 @@ func (f *server) follow(ctx context.Context, r *http.Request, w http.ResponseWri
 	if err != nil || r.Method == http.MethodHead {
 		return
 	}
-	for e, err := range f.app.Events.FollowWith(ctx, c, after, app.FollowOptions{Heartbeat: f.o.Heartbeat, Idle: out.Flush}) {
+	for e, err := range f.app.Events.FollowWith(ctx, c, after, event.FollowOptions{Heartbeat: f.o.Heartbeat, Idle: out.Flush}) {
 		switch {
 		case err != nil:
 		case e.Type == "":

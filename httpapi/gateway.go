@@ -7,8 +7,8 @@ import (
 	"net/http"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/gatewaylog"
+	"github.com/artelhq/artel/store"
 )
 
 func (f *server) gateway() {
@@ -22,7 +22,7 @@ func (f *server) gateway() {
 		},
 		) (*body[List[gatewaylog.GatewayEntry]], error) {
 			items, next, err := f.app.GatewayLog.List(ctx, gatewaylog.Query{
-				Key: in.Key, Service: artel.ServiceID(in.Service), Status: in.Status, Changed: in.Changed, Page: app.Page{Cursor: in.Cursor, Limit: in.Limit},
+				Key: in.Key, Service: artel.ServiceID(in.Service), Status: in.Status, Changed: in.Changed, Page: store.Page{Cursor: in.Cursor, Limit: in.Limit},
 			})
 			return answer(listOf(items, next), err)
 		})

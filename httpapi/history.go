@@ -10,12 +10,12 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 )
 
 // A VersionView is one version, with its text if it is one.
 type VersionView struct {
-	app.Entry
+	artifact.Entry
 	Content *string `json:"content,omitempty"`
 }
 
@@ -64,7 +64,7 @@ type DiffSpan struct {
 	Changed bool `json:"changed"`
 }
 
-func diffView(d app.Diff, unified string) DiffView {
+func diffView(d artifact.Diff, unified string) DiffView {
 	v := DiffView{
 		To: d.To.Number, Hunks: make([]DiffHunk, len(d.Hunks)), Stats: DiffStats(d.Stats),
 		Minimal: d.Minimal, Cut: d.Cut, Unified: unified,
@@ -90,11 +90,11 @@ type LiveQuery struct {
 	Live bool `query:"live" doc:"also what only the journal has: the edits of an active run, and by number any edit that there ever was"`
 }
 
-func (q LiveQuery) scope() app.Scope {
+func (q LiveQuery) scope() artifact.Scope {
 	if q.Live {
-		return app.WithLive
+		return artifact.WithLive
 	}
-	return app.Visible
+	return artifact.Visible
 }
 
 const unifiedType = "text/x-diff"
@@ -106,14 +106,14 @@ func (f *server) history() {
 			LiveQuery
 			Edits bool `query:"edits" doc:"every single edit in the place of the versions that they were folded into"`
 		},
-		) (*body[List[app.Entry]], error) {
+		) (*body[List[artifact.Entry]], error) {
 			c, id, err := in.parse()
 			if err != nil {
 				return nil, err
 			}
 			scope := in.scope()
 			if in.Edits {
-				scope = app.Journal
+				scope = artifact.Journal
 			}
 			items, err := f.app.Versions.History(ctx, c, id, scope)
 			return answer(listOf(items, ""), err)
@@ -158,7 +158,7 @@ func (f *server) history() {
 			return nil, err
 		}
 		unified := in.Format == "unified" || in.Format == "" && strings.Contains(in.Accept, unifiedType)
-		q := app.DiffQuery{From: in.From, To: in.To, At: at, Scope: in.scope(), Context: in.Context, Limit: in.Limit}
+		q := artifact.DiffQuery{From: in.From, To: in.To, At: at, Scope: in.scope(), Context: in.Context, Limit: in.Limit}
 		if in.Context == 0 {
 			q.Context = -1
 		}

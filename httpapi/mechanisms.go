@@ -16,6 +16,7 @@ import (
 	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/model/route"
 )
 
 // A Detected is the answer of POST /media/detect.
@@ -193,7 +194,7 @@ func (f *server) mechanisms() {
 			return &huma.StreamResponse{Body: func(hc huma.Context) {
 				_, w := humago.Unwrap(hc)
 				begun := false
-				err := f.app.Mechanisms.Route(ctx, in.upload(), in.target(), func(result *app.RouteResult) error {
+				err := f.app.Mechanisms.Route(ctx, in.upload(), in.target(), func(result *route.Result) error {
 					begun = true
 					w.Header().Set("Content-Type", "application/json")
 					return result.Encode(ctx, w)

@@ -8,34 +8,35 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/probe"
 )
 
 // A ServiceView is a configured model endpoint without its key. Sources has the
 // origin of each fact under its JSON name, nested names joined by a dot.
 type ServiceView struct {
-	ID            artel.ServiceID           `json:"id"`
-	Name          string                    `json:"name"`
-	Dialect       string                    `json:"dialect"`
-	Model         string                    `json:"model"`
-	Callable      bool                      `json:"callable"` // false: only for routing
-	Default       bool                      `json:"default,omitempty"`
-	Demo          bool                      `json:"demo,omitempty"` // its answers are scripted
-	Input         []artel.Capability        `json:"input"`
-	Accepts       []string                  `json:"accepts,omitempty"`
-	Refuses       []string                  `json:"refuses,omitempty"` // media types that were refused
-	Limits        ServiceLimits             `json:"limits"`
-	Placement     ServicePlacement          `json:"placement"`
-	Transport     []app.Transport           `json:"transport,omitempty"`
-	Tokenizer     string                    `json:"tokenizer,omitempty"`
-	TokenRatio    float64                   `json:"token_ratio,omitempty" doc:"how many tokens it reports for each that is counted, where that was learned; counts are corrected by it"`
-	ContextWindow int                       `json:"context_window,omitempty"` // tokens
-	MaxOutput     int                       `json:"max_output,omitempty"`     // tokens
-	Tags          []string                  `json:"tags,omitempty"`
-	Problem       string                    `json:"problem,omitempty"` // why it cannot be called
-	Origin        string                    `json:"origin"`
-	Sources       map[string]app.Provenance `json:"sources"`
-	Marks         []ServiceMark             `json:"marks,omitempty"` // what was tried out and learned from refusals, oldest first
+	ID            artel.ServiceID             `json:"id"`
+	Name          string                      `json:"name"`
+	Dialect       string                      `json:"dialect"`
+	Model         string                      `json:"model"`
+	Callable      bool                        `json:"callable"` // false: only for routing
+	Default       bool                        `json:"default,omitempty"`
+	Demo          bool                        `json:"demo,omitempty"` // its answers are scripted
+	Input         []artel.Capability          `json:"input"`
+	Accepts       []string                    `json:"accepts,omitempty"`
+	Refuses       []string                    `json:"refuses,omitempty"` // media types that were refused
+	Limits        ServiceLimits               `json:"limits"`
+	Placement     ServicePlacement            `json:"placement"`
+	Transport     []model.Transport           `json:"transport,omitempty"`
+	Tokenizer     string                      `json:"tokenizer,omitempty"`
+	TokenRatio    float64                     `json:"token_ratio,omitempty" doc:"how many tokens it reports for each that is counted, where that was learned; counts are corrected by it"`
+	ContextWindow int                         `json:"context_window,omitempty"` // tokens
+	MaxOutput     int                         `json:"max_output,omitempty"`     // tokens
+	Tags          []string                    `json:"tags,omitempty"`
+	Problem       string                      `json:"problem,omitempty"` // why it cannot be called
+	Origin        string                      `json:"origin"`
+	Sources       map[string]model.Provenance `json:"sources"`
+	Marks         []ServiceMark               `json:"marks,omitempty"` // what was tried out and learned from refusals, oldest first
 }
 
 // ServiceLimits are the limits of a service; 0: unknown, or without limit if
@@ -61,19 +62,19 @@ type ServicePlacement struct {
 // media is accepted or refused in a place, certain bytes are refused, or the
 // value of a limit.
 type ServiceMark struct {
-	Place     app.Place      `json:"place,omitempty" doc:"user, tool, or after_tool; absent: of a limit"`
-	MediaType string         `json:"media_type,omitempty"`
-	Digest    artel.Digest   `json:"digest,omitempty"` // the bytes that it is about; absent: all of the type
-	Limit     string         `json:"limit,omitempty" doc:"images, side, pages, item_bytes, or request_bytes"`
-	Value     int64          `json:"value,omitempty"` // of limit
-	OK        bool           `json:"ok"`              // taken and understood; never of a limit
-	Source    app.Provenance `json:"source" doc:"probe or learned"`
-	At        time.Time      `json:"at"`
-	Until     time.Time      `json:"until"` // it is forgotten then
-	Evidence  string         `json:"evidence,omitempty"`
+	Place     model.Place      `json:"place,omitempty" doc:"user, tool, or after_tool; absent: of a limit"`
+	MediaType string           `json:"media_type,omitempty"`
+	Digest    artel.Digest     `json:"digest,omitempty"` // the bytes that it is about; absent: all of the type
+	Limit     string           `json:"limit,omitempty" doc:"images, side, pages, item_bytes, or request_bytes"`
+	Value     int64            `json:"value,omitempty"` // of limit
+	OK        bool             `json:"ok"`              // taken and understood; never of a limit
+	Source    model.Provenance `json:"source" doc:"probe or learned"`
+	At        time.Time        `json:"at"`
+	Until     time.Time        `json:"until"` // it is forgotten then
+	Evidence  string           `json:"evidence,omitempty"`
 }
 
-func marksOf(marks []app.Mark) []ServiceMark {
+func marksOf(marks []model.Mark) []ServiceMark {
 	var out []ServiceMark
 	for _, m := range marks {
 		if m.Ratio > 0 {
@@ -88,7 +89,7 @@ func marksOf(marks []app.Mark) []ServiceMark {
 }
 
 // optional returns the value of a fact, nil if it is unknown.
-func optional(f app.Stated) *bool {
+func optional(f model.Fact[bool]) *bool {
 	if f.Source == "" {
 		return nil
 	}
@@ -97,7 +98,7 @@ func optional(f app.Stated) *bool {
 
 // ServiceViewOf converts a service and its marks; def is the id of the default
 // service.
-func ServiceViewOf(s app.Service, marks []app.Mark, def artel.ServiceID) ServiceView {
+func ServiceViewOf(s model.Service, marks []model.Mark, def artel.ServiceID) ServiceView {
 	c := s.Capabilities
 	v := ServiceView{
 		ID: s.ID, Name: s.Name, Dialect: string(s.Dialect), Model: s.Model, Callable: s.Callable(), Default: s.ID == def,
@@ -109,9 +110,9 @@ func ServiceViewOf(s app.Service, marks []app.Mark, def artel.ServiceID) Service
 		Placement: ServicePlacement{optional(c.ToolImage), optional(c.ToolFile), optional(c.UserAfterTool)},
 		Transport: c.Transport.Value, Tokenizer: c.Tokenizer.Value, TokenRatio: c.TokenRatio.Value,
 		ContextWindow: c.ContextWindow.Value, MaxOutput: c.MaxOutput.Value, Tags: s.Tags, Problem: s.Problem, Origin: s.Origin,
-		Sources: map[string]app.Provenance{}, Marks: marksOf(marks),
+		Sources: map[string]model.Provenance{}, Marks: marksOf(marks),
 	}
-	note := func(name string, p app.Provenance) {
+	note := func(name string, p model.Provenance) {
 		if p != "" {
 			v.Sources[name] = p
 		}
@@ -139,9 +140,9 @@ func ServiceViewOf(s app.Service, marks []app.Mark, def artel.ServiceID) Service
 
 // A ProbeView is the result of a probe and the service with what was learned.
 type ProbeView struct {
-	Service ServiceView   `json:"service"`
-	Calls   int           `json:"calls"` // model calls that were made
-	Results []app.ProbeOf `json:"results"`
+	Service ServiceView    `json:"service"`
+	Calls   int            `json:"calls"` // model calls that were made
+	Results []probe.Result `json:"results"`
 }
 
 type serviceInput struct {
@@ -159,7 +160,7 @@ func (f *server) serviceViews(ctx context.Context) []ServiceView {
 
 func (f *server) models() {
 	register(f, f.op(http.MethodGet, "/findings", "list-findings", "List where models were looked for and what came of it, in codes and values", http.StatusOK),
-		func(ctx context.Context, _ *none) (*body[List[app.Finding]], error) {
+		func(ctx context.Context, _ *none) (*body[List[model.Finding]], error) {
 			return answer(listOf(f.app.Models.Findings(ctx), ""), nil)
 		})
 	register(f, f.op(http.MethodPost, "/services/reload", "reload-services",

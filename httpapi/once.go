@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/store"
 )
 
 // An OnceHeader is the idempotency key of a POST that creates something (see
@@ -51,7 +51,7 @@ func once[T any](ctx context.Context, f *server, key string, request any, do fun
 	if err != nil {
 		return out, err
 	}
-	if err := f.app.Answers.Keep(ctx, app.Answer{Key: key, Request: digest, Status: http.StatusOK, Body: answered}); err != nil {
+	if err := f.app.Answers.Keep(ctx, store.Answer{Key: key, Request: digest, Status: http.StatusOK, Body: answered}); err != nil {
 		// The work is done; only a repetition is not prevented.
 		f.o.Log.Warn("an answer could not be remembered for its idempotency key", "err", err)
 	}

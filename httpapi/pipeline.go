@@ -9,33 +9,34 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
+	"github.com/artelhq/artel/pipeline"
 )
 
 // A ProcessorView is an element of GET /pipeline.
 type ProcessorView struct {
-	ID             string               `json:"id"`
-	Name           string               `json:"name"`
-	Description    string               `json:"description"`
-	Icon           string               `json:"icon,omitempty"`
-	Origin         string               `json:"origin,omitempty" doc:"of a plugin: the program or the address that it is"`
-	Priority       int                  `json:"priority"`
-	Group          string               `json:"group,omitempty" doc:"an id by which settings name it together with others"`
-	Core           bool                 `json:"core"`
-	Required       bool                 `json:"required" doc:"its failure fails the build"`
-	Always         bool                 `json:"always" doc:"it cannot be disabled"`
-	DefaultEnabled bool                 `json:"default_enabled"`
-	Movable        bool                 `json:"movable" doc:"people may order it"`
-	Fields         []app.ProcessorField `json:"fields"`
-	Levels         ProcessorLevels      `json:"levels" doc:"what each level says"`
-	app.Resolved
+	ID             string           `json:"id"`
+	Name           string           `json:"name"`
+	Description    string           `json:"description"`
+	Icon           string           `json:"icon,omitempty"`
+	Origin         string           `json:"origin,omitempty" doc:"of a plugin: the program or the address that it is"`
+	Priority       int              `json:"priority"`
+	Group          string           `json:"group,omitempty" doc:"an id by which settings name it together with others"`
+	Core           bool             `json:"core"`
+	Required       bool             `json:"required" doc:"its failure fails the build"`
+	Always         bool             `json:"always" doc:"it cannot be disabled"`
+	DefaultEnabled bool             `json:"default_enabled"`
+	Movable        bool             `json:"movable" doc:"people may order it"`
+	Fields         []pipeline.Field `json:"fields"`
+	Levels         ProcessorLevels  `json:"levels" doc:"what each level says"`
+	pipeline.Resolved
 }
 
 // ProcessorLevels are the settings of a processor at each level; absent: none.
 type ProcessorLevels struct {
-	Deployment *app.ProcessorSetting `json:"deployment,omitempty"`
-	Model      *app.ProcessorSetting `json:"model,omitempty"`
-	Agent      *app.ProcessorSetting `json:"agent,omitempty"`
+	Deployment *pipeline.Setting `json:"deployment,omitempty"`
+	Model      *pipeline.Setting `json:"model,omitempty"`
+	Agent      *pipeline.Setting `json:"agent,omitempty"`
 }
 
 // A PipelineView is the answer of GET /pipeline.
@@ -48,12 +49,12 @@ type PipelineView struct {
 
 // An UnknownView is a setting of an unknown or removed processor.
 type UnknownView struct {
-	Level app.SettingLevel `json:"level" enum:"deployment,model,agent"`
-	app.ProcessorSetting
+	Level settings.SettingLevel `json:"level" enum:"deployment,model,agent"`
+	pipeline.Setting
 }
 
 // UnknownViews converts settings of unknown processors.
-func UnknownViews(list []app.UnknownSetting) []UnknownView {
+func UnknownViews(list []settings.UnknownSetting) []UnknownView {
 	out := make([]UnknownView, len(list))
 	for i, s := range list {
 		out[i] = UnknownView{s.Level, s.Setting}
@@ -62,7 +63,7 @@ func UnknownViews(list []app.UnknownSetting) []UnknownView {
 }
 
 // ProcessorViews converts processors.
-func ProcessorViews(list []app.ProcessorState) []ProcessorView {
+func ProcessorViews(list []settings.ProcessorState) []ProcessorView {
 	out := make([]ProcessorView, len(list))
 	for i, p := range list {
 		out[i] = ProcessorView{
@@ -71,7 +72,7 @@ func ProcessorViews(list []app.ProcessorState) []ProcessorView {
 			Levels: ProcessorLevels{p.Deployment, p.Model, p.Agent}, Resolved: p.Resolved,
 		}
 		if out[i].Fields == nil {
-			out[i].Fields = []app.ProcessorField{}
+			out[i].Fields = []pipeline.Field{}
 		}
 	}
 	return out
@@ -79,13 +80,13 @@ func ProcessorViews(list []app.ProcessorState) []ProcessorView {
 
 // A LevelView is the settings of one service or agent.
 type LevelView struct {
-	Items []app.ProcessorSetting `json:"items"`
-	Set   bool                   `json:"set" doc:"by a person; else they are those of the file"`
+	Items []pipeline.Setting `json:"items"`
+	Set   bool               `json:"set" doc:"by a person; else they are those of the file"`
 }
 
 // NewLevel is the body of PUT …/processors.
 type NewLevel struct {
-	Items []app.ProcessorSetting `json:"items" maxItems:"200" doc:"replaces the whole list"`
+	Items []pipeline.Setting `json:"items" maxItems:"200" doc:"replaces the whole list"`
 }
 
 // An OrderView is the order of the movable processors.
@@ -109,7 +110,7 @@ type SettingMatch struct {
 func (h SettingMatch) revision() (int, error) {
 	s := strings.Trim(strings.TrimSpace(h.IfMatch), `"`)
 	if s == "" || s == "*" {
-		return app.AnyRevision, nil
+		return settings.AnyRevision, nil
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
@@ -131,14 +132,14 @@ func answerRevision[T any](revision int, v T, err error) (*revised[T], error) {
 	return &revised[T]{`"` + strconv.Itoa(revision) + `"`, v}, nil
 }
 
-func answerLevel(l app.Level, err error) (*revised[LevelView], error) {
+func answerLevel(l settings.Level, err error) (*revised[LevelView], error) {
 	if l.Settings == nil {
-		l.Settings = []app.ProcessorSetting{}
+		l.Settings = []pipeline.Setting{}
 	}
 	return answerRevision(l.Revision, LevelView{l.Settings, l.Set}, err)
 }
 
-func answerOrder(o app.Order, err error) (*revised[OrderView], error) {
+func answerOrder(o settings.Order, err error) (*revised[OrderView], error) {
 	if o.IDs == nil {
 		o.IDs = []string{}
 	}
@@ -155,8 +156,8 @@ func (f *server) pipeline() {
 			o, err := f.app.Pipeline.Overview(ctx, artel.AgentName(in.Agent), artel.ServiceID(in.Service))
 			return answer(PipelineView{o.AgentName, o.Service.ID, ProcessorViews(o.Processors), UnknownViews(o.Unknown)}, err)
 		})
-	f.levelSettings("/services/{id}/processors", "service", func(id string) app.LevelAt { return app.LevelAt{Service: artel.ServiceID(id)} })
-	f.levelSettings("/agents/{id}/processors", "agent", func(id string) app.LevelAt { return app.LevelAt{Agent: artel.AgentName(id)} })
+	f.levelSettings("/services/{id}/processors", "service", func(id string) settings.LevelAt { return settings.LevelAt{Service: artel.ServiceID(id)} })
+	f.levelSettings("/agents/{id}/processors", "agent", func(id string) settings.LevelAt { return settings.LevelAt{Agent: artel.AgentName(id)} })
 	f.order()
 	f.builds()
 }
@@ -167,7 +168,7 @@ type NamePath struct {
 }
 
 // levelSettings registers the operations on the settings at a level.
-func (f *server) levelSettings(path, what string, at func(id string) app.LevelAt) {
+func (f *server) levelSettings(path, what string, at func(id string) settings.LevelAt) {
 	register(f, f.op(http.MethodGet, path, "read-"+what+"-processors", "Read the settings of processors at the level of the "+what, http.StatusOK),
 		func(ctx context.Context, in *NamePath) (*revised[LevelView], error) {
 			return answerLevel(f.app.Pipeline.Level(ctx, at(in.ID)))
@@ -184,7 +185,7 @@ func (f *server) levelSettings(path, what string, at func(id string) app.LevelAt
 				return nil, err
 			}
 			if in.Body.Items == nil {
-				in.Body.Items = []app.ProcessorSetting{}
+				in.Body.Items = []pipeline.Setting{}
 			}
 			return answerLevel(f.app.Pipeline.SetLevel(ctx, at(in.ID), in.Body.Items, n))
 		})

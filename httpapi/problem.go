@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/form"
 )
@@ -93,7 +94,7 @@ func (f *server) problem(err error) error {
 		return newProblem(http.StatusInternalServerError, string(kind), "internal error "+id+"; the log says more")
 	}
 	p := newProblem(statuses[kind], code, err.Error())
-	if flaws, ok := errors.AsType[app.AgentFlaws](err); ok {
+	if flaws, ok := errors.AsType[agent.Flaws](err); ok {
 		p.Errors = flawViews(flaws, "")
 	}
 	switch code {
@@ -187,7 +188,7 @@ func problems(mux *http.ServeMux) http.Handler {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		probe := &probe{header: http.Header{}}
+		probe := &routeProbe{header: http.Header{}}
 		mux.ServeHTTP(probe, r)
 		status, code, detail := http.StatusNotFound, "not_found", "there is nothing at this path"
 		if probe.status == http.StatusMethodNotAllowed {
@@ -202,15 +203,15 @@ func problems(mux *http.ServeMux) http.Handler {
 // the path.
 func isClean(p string) bool { return path.Clean(p) == p }
 
-// A probe records the response of the mux.
-type probe struct {
+// A routeProbe records the response of the mux.
+type routeProbe struct {
 	header http.Header
 	status int
 }
 
-func (p *probe) Header() http.Header         { return p.header }
-func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
-func (p *probe) WriteHeader(status int)      { p.status = status }
+func (p *routeProbe) Header() http.Header         { return p.header }
+func (p *routeProbe) Write(b []byte) (int, error) { return len(b), nil }
+func (p *routeProbe) WriteHeader(status int)      { p.status = status }
 
 func writeProblem(w http.ResponseWriter, p *Problem) {
 	w.Header().Set("Content-Type", problemType)

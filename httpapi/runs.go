@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/run"
 )
 
 // A NewMessage is the body of POST /conversations/{cid}/messages.
@@ -41,7 +41,7 @@ type MessageInput struct {
 	Body NewMessage
 }
 
-func (in *MessageInput) parse() (id artel.ConversationID, message app.Input, err error) {
+func (in *MessageInput) parse() (id artel.ConversationID, message run.Input, err error) {
 	if id, err = in.id(); err == nil {
 		message, err = in.Body.input()
 	}
@@ -93,13 +93,13 @@ func (f *server) runs() {
 		})
 }
 
-func (m NewMessage) input() (app.Input, error) {
-	in := app.Input{
+func (m NewMessage) input() (run.Input, error) {
+	in := run.Input{
 		Text: m.Text, Attachments: m.Attachments,
 		Agent: artel.AgentName(m.Agent), Service: artel.ServiceID(m.Service), Queue: m.IfActive == "queue",
 	}
 	if m.Clock != nil || m.Seed != 0 {
-		in.Clock = &app.Clock{Seed: m.Seed}
+		in.Clock = &run.Clock{Seed: m.Seed}
 	}
 	if m.Clock != nil {
 		var err error

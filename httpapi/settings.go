@@ -8,10 +8,11 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
+	"github.com/artelhq/artel/pipeline"
 )
 
-func profileView(p app.Profile) ProfileView {
+func profileView(p settings.Profile) ProfileView {
 	out := ProfileView{Name: p.Name, Persona: p.Persona, Language: p.Language}
 	if len(p.Rules) > 0 {
 		out.Rules = p.Rules
@@ -35,7 +36,7 @@ func (f *server) settings() {
 			if err != nil {
 				return nil, err
 			}
-			p := app.UserProfile{Name: in.Body.Name, Persona: in.Body.Persona, Language: in.Body.Language}
+			p := pipeline.Profile{Name: in.Body.Name, Persona: in.Body.Persona, Language: in.Body.Language}
 			if in.Body.Rules != nil {
 				if p.Rules, err = json.Marshal(in.Body.Rules); err != nil {
 					return nil, err
@@ -46,12 +47,12 @@ func (f *server) settings() {
 		})
 
 	register(f, f.op(http.MethodGet, "/settings", "export-settings", "Export all that you have set as one file", http.StatusOK),
-		func(ctx context.Context, _ *struct{}) (*tagged[app.SettingsFile], error) {
+		func(ctx context.Context, _ *struct{}) (*tagged[settings.SettingsFile], error) {
 			return answerTagged(f.app.Profiles.Export(ctx))
 		})
 	register(f, f.op(http.MethodPost, "/settings/compare", "compare-settings", "Say what an import of a file would change, and change nothing", http.StatusOK),
 		func(ctx context.Context, in *struct{ Body json.RawMessage }) (*body[SettingsReport], error) {
-			file, err := app.ParseSettingsFile(in.Body)
+			file, err := settings.ParseSettingsFile(in.Body)
 			if err != nil {
 				return nil, err
 			}
@@ -63,8 +64,8 @@ func (f *server) settings() {
 			SettingMatch
 			Body json.RawMessage
 		},
-		) (*tagged[app.SettingsFile], error) {
-			file, err := app.ParseSettingsFile(in.Body)
+		) (*tagged[settings.SettingsFile], error) {
+			file, err := settings.ParseSettingsFile(in.Body)
 			if err != nil {
 				return nil, err
 			}
@@ -93,7 +94,7 @@ type SettingsChange struct {
 	Unknown   bool            `json:"unknown,omitempty" doc:"it names an unknown service, agent or processor: it would be stored without effect"`
 }
 
-func settingsReport(r app.SettingsReport) SettingsReport {
+func settingsReport(r settings.SettingsReport) SettingsReport {
 	out := SettingsReport{ETag: `"` + r.Tag + `"`, Changes: make([]SettingsChange, len(r.Changes))}
 	for i, c := range r.Changes {
 		out.Changes[i] = SettingsChange{string(c.Area), c.Name, c.Processor, string(c.Change), c.Was, c.Is, c.Unknown}
@@ -107,9 +108,9 @@ type tagged[T any] struct {
 	Body T
 }
 
-func answerTagged(file app.SettingsFile, err error) (*tagged[app.SettingsFile], error) {
+func answerTagged(file settings.SettingsFile, err error) (*tagged[settings.SettingsFile], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tagged[app.SettingsFile]{`"` + file.Tag() + `"`, file}, nil
+	return &tagged[settings.SettingsFile]{`"` + file.Tag() + `"`, file}, nil
 }

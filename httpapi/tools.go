@@ -8,7 +8,8 @@ import (
 	"net/http"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/model"
 )
 
 // A ToolAnswer is the outcome of one tool call. Content is the text for the
@@ -22,12 +23,12 @@ type ToolAnswer struct {
 
 func (f *server) tools() {
 	register(f, f.op(http.MethodGet, "/tools", "list-tools", "List the tools with their JSON Schemas", http.StatusOK),
-		func(ctx context.Context, _ *none) (*body[List[app.ToolSpec]], error) {
+		func(ctx context.Context, _ *none) (*body[List[model.ToolSpec]], error) {
 			return answer(listOf(f.app.Tools.List(ctx), ""), nil)
 		})
 
 	register(f, f.op(http.MethodGet, "/tools/servers", "list-tool-servers", "Say how the servers of tools (MCP) are doing", http.StatusOK),
-		func(ctx context.Context, _ *none) (*body[List[app.ServerHealth]], error) {
+		func(ctx context.Context, _ *none) (*body[List[tool.ServerHealth]], error) {
 			return answer(listOf(f.app.Tools.Servers(ctx), ""), nil)
 		})
 
@@ -60,7 +61,7 @@ func (f *server) tools() {
 
 // toolAnswer converts a result. Only get_artifact answers with an object, and
 // only if it shows no text of the artifact.
-func toolAnswer(name string, r app.ToolResult) (ToolAnswer, error) {
+func toolAnswer(name string, r tool.Result) (ToolAnswer, error) {
 	content := json.RawMessage(r.Content)
 	if object := name == "get_artifact" && (r.IsError || len(r.Parts) > 0); !object || !json.Valid(content) {
 		var err error

@@ -8,6 +8,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/run"
 )
 
 // A MessagePath names a message in a path.
@@ -39,8 +40,8 @@ type MessageRetry struct {
 	IfActive string `json:"if_active,omitempty" enum:"reject,queue" doc:"what to do while another run is active"`
 }
 
-func (r MessageRetry) edit() app.Edit {
-	return app.Edit{Agent: artel.AgentName(r.Agent), Service: artel.ServiceID(r.Service), Queue: r.IfActive == "queue"}
+func (r MessageRetry) edit() run.Edit {
+	return run.Edit{Agent: artel.AgentName(r.Agent), Service: artel.ServiceID(r.Service), Queue: r.IfActive == "queue"}
 }
 
 // A MessageMuting is the body of PATCH /conversations/{cid}/messages/{mid}.
@@ -50,7 +51,7 @@ type MessageMuting struct {
 
 func (f *server) tree() {
 	const path = "/conversations/{cid}/messages/{mid}"
-	send := func(ctx context.Context, key, verb string, p MessagePath, e app.Edit) (*body[Sent], error) {
+	send := func(ctx context.Context, key, verb string, p MessagePath, e run.Edit) (*body[Sent], error) {
 		c, m, err := p.parse()
 		if err != nil {
 			return nil, err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/internal/form"
 )
 
@@ -64,7 +65,7 @@ type MergeConflict struct {
 // staleProblem is the answer to a write for another version than the newest.
 func staleProblem(err error) *Problem {
 	p := newProblem(http.StatusPreconditionFailed, app.CodeStale, err.Error())
-	old, ok := errors.AsType[*app.Stale](err)
+	old, ok := errors.AsType[*artifact.Stale](err)
 	if !ok {
 		return p
 	}
@@ -214,14 +215,14 @@ func (f *server) saving() {
 }
 
 // draft reads the body of a save.
-func (f *server) draft(ctx context.Context, p app.ArtifactAt, in *saveInput, schema *huma.Schema) (app.Draft, error) {
+func (f *server) draft(ctx context.Context, p app.ArtifactAt, in *saveInput, schema *huma.Schema) (artifact.Draft, error) {
 	body := form.Sent(in.request.Body)
 	if major, _, _ := mime.ParseMediaType(in.ContentType); major == "application/json" {
 		var s SavedArtifact
 		err := f.readJSON(body, schema, &s)
-		return app.Draft{Title: s.Title, Text: s.Content}, err
+		return artifact.Draft{Title: s.Title, Text: s.Content}, err
 	}
-	var d app.Draft
+	var d artifact.Draft
 	if in.Title != "" {
 		title, err := url.PathUnescape(in.Title)
 		if err != nil || !utf8.ValidString(title) {

@@ -13,8 +13,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/model"
 )
 
 // An AgentEditor is the page that edits an agent, as a form or as its Markdown
@@ -28,11 +30,11 @@ type AgentEditor struct {
 	Faults   AgentFaults
 
 	values     url.Values // form values
-	definition app.AgentDefinition
+	definition agent.Definition
 	unread     bool // some values cannot be read
-	tools      []app.ToolSpec
+	tools      []model.ToolSpec
 	prefixes   []string // of tools that may be registered later
-	agents     []app.Agent
+	agents     []settings.Agent
 	locale     phrase.Locale
 }
 
@@ -107,7 +109,7 @@ func isAgentField(field string) bool {
 type agentBound struct {
 	field string
 	title phrase.Key
-	value func(app.AgentLimits) string // "": 0
+	value func(agent.Limits) string // "": 0
 }
 
 func some(n int) string {
@@ -118,22 +120,22 @@ func some(n int) string {
 }
 
 var agentBounds = [...]agentBound{
-	{"limits.turns", phrase.PageAgentsTurns, func(l app.AgentLimits) string { return some(l.Turns) }},
-	{"limits.tool_calls", phrase.PageAgentsToolCalls, func(l app.AgentLimits) string { return some(l.ToolCalls) }},
-	{"limits.seconds", phrase.PageAgentsSeconds, func(l app.AgentLimits) string { return some(l.Seconds) }},
-	{"limits.tokens", phrase.PageAgentsTokens, func(l app.AgentLimits) string { return some(l.Tokens) }},
-	{"limits.cost", phrase.PageAgentsCost, func(l app.AgentLimits) string {
+	{"limits.turns", phrase.PageAgentsTurns, func(l agent.Limits) string { return some(l.Turns) }},
+	{"limits.tool_calls", phrase.PageAgentsToolCalls, func(l agent.Limits) string { return some(l.ToolCalls) }},
+	{"limits.seconds", phrase.PageAgentsSeconds, func(l agent.Limits) string { return some(l.Seconds) }},
+	{"limits.tokens", phrase.PageAgentsTokens, func(l agent.Limits) string { return some(l.Tokens) }},
+	{"limits.cost", phrase.PageAgentsCost, func(l agent.Limits) string {
 		if l.Cost == 0 {
 			return ""
 		}
 		return number(l.Cost)
 	}},
-	{"limits.depth", phrase.PageAgentsDepth, func(l app.AgentLimits) string { return some(l.Depth) }},
-	{"limits.answer", phrase.PageAgentsAnswer, func(l app.AgentLimits) string { return some(l.Answer) }},
+	{"limits.depth", phrase.PageAgentsDepth, func(l agent.Limits) string { return some(l.Depth) }},
+	{"limits.answer", phrase.PageAgentsAnswer, func(l agent.Limits) string { return some(l.Answer) }},
 }
 
 // agentValues returns the form fields of a definition.
-func agentValues(d app.AgentDefinition) url.Values {
+func agentValues(d agent.Definition) url.Values {
 	v := url.Values{"name": {string(d.Name)}, "description": {d.Description}, "prompt": {d.Prompt}, "service": {string(d.Service)}, "tool": d.Tools}
 	for _, s := range d.Fallbacks {
 		v.Add("fallback", string(s))
@@ -156,13 +158,13 @@ func agentValues(d app.AgentDefinition) url.Values {
 	if d.Compaction.Off {
 		v.Set("compaction.off", "1")
 	}
-	v.Set("rest", string(encoded(app.AgentDefinition{Presets: d.Presets, Clock: d.Clock, Processors: d.Processors})))
+	v.Set("rest", string(encoded(agent.Definition{Presets: d.Presets, Clock: d.Clock, Processors: d.Processors})))
 	return v
 }
 
 // agentOf parses the definition in a form, and returns the problems of
 // unreadable fields.
-func agentOf(v url.Values, l phrase.Locale) (d app.AgentDefinition, faults []FaultSlot) {
+func agentOf(v url.Values, l phrase.Locale) (d agent.Definition, faults []FaultSlot) {
 	wrong := func(field string, key phrase.Key, args map[string]any) {
 		faults = append(faults, FaultSlot{Field: field, Texts: []string{l.Say(key, args)}})
 	}
@@ -184,9 +186,9 @@ func agentOf(v url.Values, l phrase.Locale) (d app.AgentDefinition, faults []Fau
 	for field := range v {
 		if name, ok := strings.CutPrefix(field, "permission."); ok && v.Get(field) != "" {
 			if d.Permissions == nil {
-				d.Permissions = app.AgentPermissions{}
+				d.Permissions = agent.Permissions{}
 			}
-			d.Permissions[name] = app.AgentPermission(v.Get(field))
+			d.Permissions[name] = agent.Permission(v.Get(field))
 		}
 	}
 	whole := func(field string, to *int) {
@@ -221,19 +223,19 @@ func agentOf(v url.Values, l phrase.Locale) (d app.AgentDefinition, faults []Fau
 }
 
 // agentOfFile parses the definition in an edited file.
-func agentOfFile(v url.Values, l phrase.Locale) (app.AgentDefinition, []FaultSlot) {
+func agentOfFile(v url.Values, l phrase.Locale) (agent.Definition, []FaultSlot) {
 	text := v.Get("markdown")
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n" // a pasted text may lack the last line end
 	}
 	fault := func(s string) []FaultSlot { return []FaultSlot{{Field: "file", Texts: []string{s}}} }
 	if !utf8.ValidString(text) {
-		return app.AgentDefinition{}, fault(l.Say(phrase.AgentNotUTF8, nil))
+		return agent.Definition{}, fault(l.Say(phrase.AgentNotUTF8, nil))
 	}
 	if !strings.HasPrefix(strings.TrimPrefix(text, "\uFEFF"), "---") {
-		return app.AgentDefinition{}, fault(l.Say(phrase.PageAgentsFrontMatter, nil))
+		return agent.Definition{}, fault(l.Say(phrase.PageAgentsFrontMatter, nil))
 	}
-	d, err := app.ReadAgent(cmp.Or(v.Get("filename"), ".md"), []byte(text))
+	d, err := agent.Read(cmp.Or(v.Get("filename"), ".md"), []byte(text))
 	if err != nil {
 		return d, fault(l.Say(phrase.PageAgentsCannotRead, map[string]any{"Detail": reasonOf(err)}))
 	}
@@ -282,7 +284,7 @@ func (e *AgentEditor) check(r *http.Request, ui *handler) error {
 	if err != nil {
 		return err
 	}
-	taken := slices.ContainsFunc(e.agents, func(a app.Agent) bool { return a.Name == e.definition.Name })
+	taken := slices.ContainsFunc(e.agents, func(a settings.Agent) bool { return a.Name == e.definition.Name })
 	switch {
 	case e.Original == "" && taken:
 		found = append(found, FaultSlot{Field: "name", Texts: []string{e.locale.Say(phrase.PageAgentsExists, nil)}})

@@ -8,8 +8,9 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/model"
 )
 
 // Action is the URL that the form posts to.
@@ -40,8 +41,8 @@ func (e AgentEditor) Value(field string) string { return e.values.Get(field) }
 func (e AgentEditor) Has(field string) bool { return len(e.Faults.Of(field).Texts) > 0 }
 
 // Rest returns the parts of the agent's file that the form does not show.
-func (e AgentEditor) Rest() app.AgentDefinition {
-	return app.AgentDefinition{Presets: e.definition.Presets, Clock: e.definition.Clock, Processors: e.definition.Processors}
+func (e AgentEditor) Rest() agent.Definition {
+	return agent.Definition{Presets: e.definition.Presets, Clock: e.definition.Clock, Processors: e.definition.Processors}
 }
 
 // HasRest reports whether Rest is not empty.
@@ -77,7 +78,7 @@ func (e AgentEditor) services(chosen artel.ServiceID) []PickedService {
 // choice.
 func (e AgentEditor) Services() []PickedService {
 	chosen := e.definition.Service
-	auto := PickedService{app.AutoService, automatic(e.locale).Name, chosen == app.AutoService}
+	auto := PickedService{model.AutoService, automatic(e.locale).Name, chosen == model.AutoService}
 	if auto.Chosen {
 		chosen = ""
 	}
@@ -138,8 +139,8 @@ func (e AgentEditor) Tools() []ToolChoice {
 	for _, p := range e.prefixes {
 		add(ToolChoice{Name: p + "*", Many: true, About: e.locale.Say(phrase.PageAgentsAllOfServer, map[string]any{"Name": strings.TrimSuffix(p, "_")})})
 	}
-	about, _ := e.about(app.ToolSpec{Name: app.SubagentTool})
-	add(ToolChoice{Name: app.SubagentTool, About: about, Always: !slices.Contains(e.definition.Tools, app.SubagentTool)})
+	about, _ := e.about(model.ToolSpec{Name: agent.SubagentTool})
+	add(ToolChoice{Name: agent.SubagentTool, About: about, Always: !slices.Contains(e.definition.Tools, agent.SubagentTool)})
 	for _, name := range append(slices.Clone(e.definition.Tools), slices.Sorted(maps.Keys(e.definition.Permissions))...) {
 		if name != "*" && !slices.ContainsFunc(out, func(t ToolChoice) bool { return t.Name == name }) {
 			add(ToolChoice{Name: name, Gone: !slices.ContainsFunc(e.prefixes, func(p string) bool { return strings.HasPrefix(name, p) })})
@@ -150,7 +151,7 @@ func (e AgentEditor) Tools() []ToolChoice {
 
 // about returns the description of a tool: the page's own, otherwise the first
 // sentence of the tool's.
-func (e AgentEditor) about(s app.ToolSpec) (text string, foreign bool) {
+func (e AgentEditor) about(s model.ToolSpec) (text string, foreign bool) {
 	key := phrase.Key("page.tool_about_" + s.Name)
 	if text := e.locale.Say(key, nil); text != "" && text != string(key) {
 		return text, false
@@ -199,7 +200,7 @@ func (n NumberField) ID() string { return n.Faults.For() }
 func (e AgentEditor) Bounds() []NumberField {
 	out := make([]NumberField, len(agentBounds))
 	for i, b := range agentBounds {
-		otherwise := b.value(app.AgentLimits{}.Full())
+		otherwise := b.value(agent.Limits{}.Full())
 		if otherwise == "" {
 			otherwise = e.locale.Say(phrase.PageAgentsUnlimited, nil)
 		}

@@ -12,8 +12,12 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/run"
 )
 
 // An AgentsPage lists the agents.
@@ -32,7 +36,7 @@ type AgentPage struct {
 
 // A ShownAgent is an agent as the page shows it.
 type ShownAgent struct {
-	app.Agent
+	settings.Agent
 	Uses   []AgentTool
 	Callee []artel.AgentName // existing agents it can delegate to
 	UsedBy []artel.AgentName // agents that can delegate to it
@@ -199,9 +203,9 @@ const agentToast = "toast-agent"
 
 // A deletedAgent holds the state needed to restore an agent.
 type deletedAgent struct {
-	Agent    app.AgentDefinition    `json:"agent"`
-	Settings []app.ProcessorSetting `json:"settings,omitempty"` // of its processors
-	Set      bool                   `json:"set,omitempty"`
+	Agent    agent.Definition   `json:"agent"`
+	Settings []pipeline.Setting `json:"settings,omitempty"` // of its processors
+	Set      bool               `json:"set,omitempty"`
 }
 
 // deleteAgent deletes an agent. The toast's undo form carries its whole
@@ -209,9 +213,9 @@ type deletedAgent struct {
 func (ui *handler) deleteAgent(w http.ResponseWriter, r *http.Request) {
 	ctx, name := r.Context(), artel.AgentName(r.PathValue("name"))
 	was, err := ui.app.Agents.Find(ctx, name)
-	var level app.Level
+	var level settings.Level
 	if err == nil {
-		level, err = ui.app.Pipeline.Level(ctx, app.LevelAt{Agent: name})
+		level, err = ui.app.Pipeline.Level(ctx, settings.LevelAt{Agent: name})
 	}
 	if err == nil {
 		err = ui.app.Agents.Delete(ctx, name, was.Revision)
@@ -242,7 +246,7 @@ func (ui *handler) restoreAgent(w http.ResponseWriter, r *http.Request) {
 		_, err = ui.app.Agents.Create(r.Context(), kept.Agent)
 	}
 	if err == nil && kept.Set {
-		_, err = ui.app.Pipeline.SetLevel(r.Context(), app.LevelAt{Agent: kept.Agent.Name}, append([]app.ProcessorSetting{}, kept.Settings...), app.AnyRevision)
+		_, err = ui.app.Pipeline.SetLevel(r.Context(), settings.LevelAt{Agent: kept.Agent.Name}, append([]pipeline.Setting{}, kept.Settings...), settings.AnyRevision)
 	}
 	if err != nil {
 		ui.fail(w, r, err)
@@ -277,7 +281,7 @@ func (ui *handler) tryAgent(w http.ResponseWriter, r *http.Request) {
 		c, err = ui.app.Conversations.Create(r.Context(), app.NewConversation{Agent: artel.AgentName(r.PathValue("name"))})
 	}
 	if err == nil {
-		if _, err = ui.app.Runs.Send(r.Context(), c.ID, app.Input{Text: text}); err != nil {
+		if _, err = ui.app.Runs.Send(r.Context(), c.ID, run.Input{Text: text}); err != nil {
 			ui.abandon(r, c.ID)
 		}
 	}

@@ -19,11 +19,13 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/tool"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
+	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/webui/webuitest"
 )
 
@@ -65,7 +67,7 @@ func (s *site) open(t *testing.T, path string) reply {
 	return s.follow(t, s.ask(t, "GET", path, "", nil))
 }
 
-func (s *site) agent(t *testing.T, name artel.AgentName) app.Agent {
+func (s *site) agent(t *testing.T, name artel.AgentName) settings.Agent {
 	t.Helper()
 	a, err := s.app.Agents.Find(t.Context(), name)
 	if err != nil && !errors.Is(err, artel.NotFound) {
@@ -252,7 +254,7 @@ func TestAgentFiles(t *testing.T) {
 	}
 
 	// Deleted and brought back, with script and without.
-	if _, err := s.app.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "mate"}, []app.ProcessorSetting{{ID: "merge-roles", Enabled: new(bool)}}, app.AnyRevision); err != nil {
+	if _, err := s.app.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "mate"}, []pipeline.Setting{{ID: "merge-roles", Enabled: new(bool)}}, settings.AnyRevision); err != nil {
 		t.Fatal(err)
 	}
 	keep := func(a reply) string {
@@ -269,7 +271,7 @@ func TestAgentFiles(t *testing.T) {
 	if a := s.post(t, "/agents/restore", "do", "undo", "keep", keep(gone), "@HX-Request", "true"); !strings.Contains(a.body, `id="agent-mate"`) || !strings.Contains(a.body, "data-gone") {
 		t.Errorf("%s", a.body)
 	}
-	if l, err := s.app.Pipeline.Level(t.Context(), app.LevelAt{Agent: "mate"}); err != nil || !l.Set || len(l.Settings) != 1 {
+	if l, err := s.app.Pipeline.Level(t.Context(), settings.LevelAt{Agent: "mate"}); err != nil || !l.Set || len(l.Settings) != 1 {
 		t.Errorf("its processors: %+v, %v", l, err)
 	}
 	plain := s.post(t, "/agents/a/mate/delete")
@@ -284,7 +286,7 @@ func TestAgentFiles(t *testing.T) {
 
 	// Names may be words of the page, and no address of it.
 	for _, name := range []artel.AgentName{"new", "check", `a?b#c%2F"<i>&`, "助手"} {
-		if _, err := s.app.Agents.Create(t.Context(), app.AgentDefinition{Name: name, Description: "<script>alert(1)</script>", Prompt: "p"}); err != nil {
+		if _, err := s.app.Agents.Create(t.Context(), agent.Definition{Name: name, Description: "<script>alert(1)</script>", Prompt: "p"}); err != nil {
 			t.Fatal(err)
 		}
 		list := s.open(t, "/agents").body
@@ -309,7 +311,7 @@ func template(s string) string {
 func TestTryAgent(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
-	if _, err := s.app.Agents.Create(t.Context(), app.AgentDefinition{Name: "pilot", Prompt: "p"}); err != nil {
+	if _, err := s.app.Agents.Create(t.Context(), agent.Definition{Name: "pilot", Prompt: "p"}); err != nil {
 		t.Fatal(err)
 	}
 	a := s.post(t, "/agents/a/pilot/try", "text", "Where are\r\nwe?")

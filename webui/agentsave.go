@@ -10,14 +10,16 @@ import (
 	"net/url"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/internal/phrase"
 )
 
 func (ui *handler) newAgent(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	d := app.AgentDefinition{Tools: []string{"list_artifacts", "read_artifact", "grep_artifacts", "create_artifact", "update_artifact"}}
+	d := agent.Definition{Tools: []string{"list_artifacts", "read_artifact", "grep_artifacts", "create_artifact", "update_artifact"}}
 	if from := q.Get("from"); from != "" {
 		a, err := ui.app.Agents.Find(r.Context(), artel.AgentName(from))
 		if err != nil {
@@ -57,7 +59,7 @@ func (ui *handler) editAgent(w http.ResponseWriter, r *http.Request) {
 }
 
 // openAgent shows an unchecked editor of a definition.
-func (ui *handler) openAgent(w http.ResponseWriter, r *http.Request, d app.AgentDefinition, more url.Values) {
+func (ui *handler) openAgent(w http.ResponseWriter, r *http.Request, d agent.Definition, more url.Values) {
 	v := agentValues(d)
 	if r.URL.Query().Get("as") == "file" {
 		v = url.Values{"markdown": {string(d.Markdown())}}
@@ -117,7 +119,7 @@ func (ui *handler) saveAgent(w http.ResponseWriter, r *http.Request) {
 		ui.show(w, r, http.StatusUnprocessableEntity, "agentedit.html", e)
 		return
 	}
-	var a app.Agent
+	var a settings.Agent
 	if e.Original == "" {
 		a, err = ui.app.Agents.Create(r.Context(), e.definition)
 	} else {

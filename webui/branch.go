@@ -14,6 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/run"
 )
 
 // Siblings are the messages with the same parent.
@@ -154,7 +155,7 @@ func (ui *handler) askAgain(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	edit := app.Edit{Service: artel.ServiceID(r.PostFormValue("service")), Queue: true}
+	edit := run.Edit{Service: artel.ServiceID(r.PostFormValue("service")), Queue: true}
 	if r.PostForm.Has("text") {
 		text := r.PostFormValue("text")
 		edit.Text = &text

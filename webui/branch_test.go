@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 )
 
 // naming is a model that makes an artifact named like what it is told, and says
@@ -185,7 +185,7 @@ func TestLateToBranch(t *testing.T) {
 	}
 	for _, text := range []string{"beta", "gamma"} {
 		may <- struct{}{}
-		run, err := s.app.Runs.Edit(t.Context(), id, turns[0].ID, app.Edit{Text: &text, Queue: true})
+		run, err := s.app.Runs.Edit(t.Context(), id, turns[0].ID, run.Edit{Text: &text, Queue: true})
 		if err != nil {
 			t.Fatal(err)
 		}

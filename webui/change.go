@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/internal/phrase"
 )
@@ -100,18 +101,18 @@ func (ui *handler) saveArtifact(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text := fields["text"]
-	if _, before, e := ui.app.Versions.State(r.Context(), at.Conversation, at.ID, at.IfVersion, app.WithLive); e == nil && before != nil {
+	if _, before, e := ui.app.Versions.State(r.Context(), at.Conversation, at.ID, at.IfVersion, artifact.WithLive); e == nil && before != nil {
 		text = withLineEnds(text, *before)
 	}
 	address := artifactURL(at.Conversation, artel.Ref{Artifact: at.ID})
-	_, err = ui.app.Edits.Save(r.Context(), at, app.Draft{Text: &text})
+	_, err = ui.app.Edits.Save(r.Context(), at, artifact.Draft{Text: &text})
 	if err == nil {
 		ui.showPanel(w, r, at, address)
 		return
 	}
 	status, problem := ui.explain(r, err)
 	e := Editing{Text: text, Base: at.IfVersion, Problem: problem}
-	if stale, ok := errors.AsType[*app.Stale](err); ok {
+	if stale, ok := errors.AsType[*artifact.Stale](err); ok {
 		e.Problem = locale(r).Say(phrase.PageEditStale, nil)
 		if stale.Merged != nil {
 			e.Text, e.Base, e.Conflicts = stale.Merged.Text, stale.Current.Version, len(stale.Merged.Conflicts)

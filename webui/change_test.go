@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model/provider/demo"
 )
 
@@ -62,7 +63,7 @@ func TestEditConflict(t *testing.T) {
 	at := app.ArtifactAt{Conversation: c, ID: "notes.md"}
 	other := func(text string) {
 		t.Helper()
-		if _, err := s.app.Edits.Save(t.Context(), at, app.Draft{Text: &text}); err != nil {
+		if _, err := s.app.Edits.Save(t.Context(), at, artifact.Draft{Text: &text}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/artifact/diff"
 	"github.com/artelhq/artel/internal/render"
 )
@@ -45,9 +45,9 @@ type CompareLine struct {
 const comparedLines = 4000
 
 func (v view) compare(ctx context.Context, id artel.ArtifactID, shown int, query url.Values) (*Comparison, error) {
-	q := app.DiffQuery{To: shown, Limit: comparedLines}
+	q := artifact.DiffQuery{To: shown, Limit: comparedLines}
 	if shown == 0 {
-		q.Scope = app.WithLive
+		q.Scope = artifact.WithLive
 	}
 	if q.From = atoi(query.Get("from")); q.From < 0 {
 		q.From = 0

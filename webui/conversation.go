@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/model"
 )
 
 // A Thread is the conversation page.
@@ -122,8 +122,8 @@ func (ui *handler) lastRun(r *http.Request, c artel.Conversation) (artel.Service
 		return "", LastCall{}, err
 	}
 	last, err := ui.lastCall(r.Context(), run.ID)
-	if cmp.Or(c.Service, ui.app.Models.Preferred(r.Context())) == app.AutoService {
-		return app.AutoService, last, err
+	if cmp.Or(c.Service, ui.app.Models.Preferred(r.Context())) == model.AutoService {
+		return model.AutoService, last, err
 	}
 	return run.Service, last, err
 }

@@ -10,13 +10,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/pipeline"
 )
 
 // An Input is a configuration field in a form.
 type Input struct {
-	app.ProcessorField
+	pipeline.Field
 	ID        string // element id
 	Name      string // form name
 	Title     string
@@ -41,11 +42,11 @@ func (i Input) Long() bool { return i.Type == "textarea" || i.Type == "list" || 
 
 // inputsOf returns the inputs of a configuration. under has the values in
 // effect if the configuration has none; the defaults come after it.
-func inputsOf(prefix string, fields []app.ProcessorField, config, under json.RawMessage, l phrase.Locale) []Input {
+func inputsOf(prefix string, fields []pipeline.Field, config, under json.RawMessage, l phrase.Locale) []Input {
 	values, below := valuesOf(config), valuesOf(under)
 	out := make([]Input, len(fields))
 	for i, f := range fields {
-		in := Input{ProcessorField: f, ID: prefix + "-" + f.Key, Name: "f." + f.Key, Title: fieldLabel(f, l)}
+		in := Input{Field: f, ID: prefix + "-" + f.Key, Name: "f." + f.Key, Title: fieldLabel(f, l)}
 		if v, ok := values[f.Key]; ok {
 			in.Text = written(f, v)
 			in.Empty = in.Text == ""
@@ -63,7 +64,7 @@ func inputsOf(prefix string, fields []app.ProcessorField, config, under json.Raw
 	return out
 }
 
-func fieldLabel(f app.ProcessorField, l phrase.Locale) string {
+func fieldLabel(f pipeline.Field, l phrase.Locale) string {
 	return translated(l, "page.field_"+f.Key, f.Label)
 }
 
@@ -77,7 +78,7 @@ func translated(l phrase.Locale, key, text string) string {
 }
 
 // written formats a value for a form.
-func written(f app.ProcessorField, v json.RawMessage) string {
+func written(f pipeline.Field, v json.RawMessage) string {
 	switch f.Type {
 	case "text", "textarea", "select":
 		var s string
@@ -159,21 +160,21 @@ func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 // problems.
 type typedFields struct {
 	processor string
-	level     app.SettingLevel
+	level     settings.SettingLevel
 	enabled   string
 	inputs    []Input
 }
 
 // typedSetting parses the setting of a form. Problems are returned by field.
-func typedSetting(v url.Values, o app.Overview, id string, level app.SettingLevel, l phrase.Locale) (app.ProcessorSetting, *typedFields) {
-	s := app.ProcessorSetting{ID: id}
+func typedSetting(v url.Values, o settings.Overview, id string, level settings.SettingLevel, l phrase.Locale) (pipeline.Setting, *typedFields) {
+	s := pipeline.Setting{ID: id}
 	typed := &typedFields{processor: id, level: level, enabled: v.Get("enabled")}
 	switch typed.enabled {
 	case "on", "off":
 		on := typed.enabled == "on"
 		s.Enabled = &on
 	}
-	i := slices.IndexFunc(o.Processors, func(p app.ProcessorState) bool { return p.ID == id })
+	i := slices.IndexFunc(o.Processors, func(p settings.ProcessorState) bool { return p.ID == id })
 	if i < 0 {
 		return s, nil // the application reports the unknown processor
 	}

@@ -12,14 +12,16 @@ import (
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 )
 
 // A FitReport is what the chosen model would receive of the selected files.
 type FitReport struct {
-	Service app.Service
-	Misfits []Misfit      // sent as a description
-	Forms   []Misfit      // sent in another form
-	Better  []app.Service // services that support all of them unchanged
+	Service model.Service
+	Misfits []Misfit        // sent as a description
+	Forms   []Misfit        // sent in another form
+	Better  []model.Service // services that support all of them unchanged
 }
 
 // A Misfit is a file that the model does not support.
@@ -36,7 +38,7 @@ func (m Misfit) Says() phrase.Key { return phrase.Key("page.form_" + string(m.St
 // name, followed by its "size" in bytes.
 func (ui *handler) fit(w http.ResponseWriter, r *http.Request) {
 	var id artel.ServiceID
-	var files []app.Candidate
+	var files []run.Candidate
 	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
 		if err == nil {
 			err = takeHead(part, &id, &files)
@@ -50,7 +52,7 @@ func (ui *handler) fit(w http.ResponseWriter, r *http.Request) {
 	if id == "" {
 		id = ui.app.Models.Preferred(r.Context())
 	}
-	if id == app.AutoService {
+	if id == model.AutoService {
 		f.Service = automatic(locale(r))
 	}
 	fits, err := ui.app.Models.Fit(r.Context(), id, files)
@@ -83,7 +85,7 @@ const maxBetter = 3
 
 // takesAll reports whether a callable model supports every file unchanged. The
 // demo is never suggested.
-func (ui *handler) takesAll(r *http.Request, s app.Service, files []app.Candidate) bool {
+func (ui *handler) takesAll(r *http.Request, s model.Service, files []run.Candidate) bool {
 	if !s.Callable() || s.Demo() {
 		return false
 	}
@@ -94,7 +96,7 @@ func (ui *handler) takesAll(r *http.Request, s app.Service, files []app.Candidat
 // maxHead is how many bytes of a file are read.
 const maxHead = 64 << 10
 
-func takeHead(part form.Part, id *artel.ServiceID, files *[]app.Candidate) error {
+func takeHead(part form.Part, id *artel.ServiceID, files *[]run.Candidate) error {
 	switch part.Name {
 	case "service":
 		s, err := field(part)
@@ -102,7 +104,7 @@ func takeHead(part form.Part, id *artel.ServiceID, files *[]app.Candidate) error
 		return err
 	case "head":
 		b, err := io.ReadAll(io.LimitReader(part, maxHead))
-		*files = append(*files, app.Candidate{Filename: part.Filename, DeclaredType: part.ContentType, Head: b, Size: int64(len(b))})
+		*files = append(*files, run.Candidate{Filename: part.Filename, DeclaredType: part.ContentType, Head: b, Size: int64(len(b))})
 		return err
 	case "size":
 		s, err := field(part)

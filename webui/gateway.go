@@ -17,6 +17,8 @@ import (
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/internal/sse"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/store"
 )
 
 // Requests is a page of the gateway's log.
@@ -26,7 +28,7 @@ type Requests struct {
 	Newest   string // URL of the newest; "": these are
 	Older    string // URL of older ones; "": none
 	Keys     []string
-	Services []app.Service
+	Services []model.Service
 }
 
 // Request is an entry of the log.
@@ -86,7 +88,7 @@ func (ui *handler) requests(ctx context.Context, l phrase.Locale, in url.Values)
 	}
 	items, next, err := ui.app.GatewayLog.List(ctx, gatewaylog.Query{
 		Key: in.Get("key"), Service: artel.ServiceID(in.Get("service")), Status: in.Get("status"), Changed: in.Get("changed") != "",
-		Page: app.Page{Cursor: in.Get("cursor")},
+		Page: store.Page{Cursor: in.Get("cursor")},
 	})
 	if err != nil {
 		return q, err

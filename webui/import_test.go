@@ -15,8 +15,10 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/webui/webuitest"
 )
 
@@ -33,7 +35,7 @@ func zipped(t *testing.T) string {
 	}
 	staged, err := s.app.Artifacts.Stage(t.Context(), c.ID, app.Upload{Body: strings.NewReader("# Notes of elsewhere\n"), Filename: "notes.md"})
 	if err == nil {
-		_, err = s.app.Runs.Send(t.Context(), c.ID, app.Input{Text: "Read this.", Uploads: []app.Staged{staged}})
+		_, err = s.app.Runs.Send(t.Context(), c.ID, run.Input{Text: "Read this.", Uploads: []artifact.Staged{staged}})
 	}
 	if err != nil {
 		t.Fatal(err)

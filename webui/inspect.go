@@ -15,9 +15,10 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/inspect"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/internal/render"
+	"github.com/artelhq/artel/run/record"
 )
 
 // An Inspection is the page that shows the request of one model call.
@@ -27,7 +28,7 @@ type Inspection struct {
 	Back    string // URL of the conversation
 	Self    string // URL of the call, without the view
 	Calls   []InspectedCall
-	Call    *app.BuiltContext // nil: the run has no record
+	Call    *inspect.BuiltContext // nil: the run has no record
 	Model   string
 	Shares  []Share
 	Free    int // unused tokens of the budget
@@ -40,7 +41,7 @@ type Inspection struct {
 	Hidden  int    // number of earlier blocks
 	AllURL  string // URL of all blocks
 	Steps   []InspectedStep
-	Diff    *app.ContextDiff
+	Diff    *inspect.ContextDiff
 	Request template.HTML
 	Cut     string // size of the shown beginning of the request; "": all
 	RawURL  string // URL of the request in the API
@@ -126,7 +127,7 @@ func (ui *handler) inspection(r *http.Request) (p Inspection, err error) {
 }
 
 // callOf returns the call that produced a message: the last one before it.
-func (ui *handler) callOf(ctx context.Context, run artel.Run, of artel.MessageID, list []app.ContextSummary) (app.ContextKey, error) {
+func (ui *handler) callOf(ctx context.Context, run artel.Run, of artel.MessageID, list []record.ContextSummary) (record.ContextKey, error) {
 	found, err := ui.app.Messages.Branch(ctx, run.Conversation, of, 1)
 	key := list[0].ContextKey
 	if err != nil || len(found) == 0 {
@@ -175,8 +176,8 @@ func (ui *handler) fill(r *http.Request, p *Inspection) error {
 	case inspectSteps:
 		p.Steps, err = v.steps(ctx)
 	case inspectDiff:
-		var d app.ContextDiff
-		d, err = ui.app.Contexts.Diff(ctx, key, app.ContextKey{})
+		var d inspect.ContextDiff
+		d, err = ui.app.Contexts.Diff(ctx, key, record.ContextKey{})
 		if p.Diff = &d; err != nil {
 			p.Diff = nil
 		}
@@ -185,7 +186,7 @@ func (ui *handler) fill(r *http.Request, p *Inspection) error {
 		}
 	case inspectRequest:
 		p.RawURL = "/api/v1/runs/" + string(key.Run) + "/contexts/" + itoa(key.Number) + "/request"
-		var req app.SentRequest
+		var req inspect.SentRequest
 		if req, err = ui.app.Contexts.Request(ctx, key); err == nil {
 			p.Request, p.Cut = v.request(req)
 		}
@@ -208,7 +209,7 @@ func (ui *handler) fill(r *http.Request, p *Inspection) error {
 const inspectedBlocks = 200
 
 // request renders the body of a request, indented.
-func (v inspector) request(req app.SentRequest) (template.HTML, string) {
+func (v inspector) request(req inspect.SentRequest) (template.HTML, string) {
 	var out bytes.Buffer
 	if json.Indent(&out, req.Body, "", "  ") != nil {
 		out.Reset()
@@ -222,7 +223,7 @@ func (v inspector) request(req app.SentRequest) (template.HTML, string) {
 func (v inspector) why(ctx context.Context, about, name string) (Answer, error) {
 	found, err := v.app.Contexts.Why(ctx, v.call.ContextKey, about, v.locale)
 	if errors.Is(err, artel.Invalid) {
-		return Answer{Name: name, Texts: []string{v.locale.Say(phrase.Key("why."+string(app.WhyNotHere)), nil)}}, nil
+		return Answer{Name: name, Texts: []string{v.locale.Say(phrase.Key("why."+string(inspect.WhyNotHere)), nil)}}, nil
 	}
 	a := Answer{Name: name, Seen: found.Seen}
 	for _, f := range found.Findings {
@@ -262,7 +263,7 @@ func (v inspector) files(ctx context.Context, at artel.MessageID) (out []Answer,
 }
 
 // way describes how media were transported.
-func (v inspector) way(m app.CarriedMedia) string {
+func (v inspector) way(m record.CarriedMedia) string {
 	return v.locale.Say(phrase.Key("page.inspect_way_"+string(m.Transport)), map[string]any{"Name": m.Name})
 }
 

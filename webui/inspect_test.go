@@ -16,8 +16,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
 )
 
 // threeRules are what a person may have in the profile; the third one has
@@ -35,7 +35,7 @@ func inspected(t *testing.T) *site {
 	s := newSiteOf(t, setup{services: []model.Service{textOnly}, model: speech(func(_ context.Context, r *model.Request, say func(model.Delta) bool) {
 		say(model.TextDelta("I see no picture."))
 	})})
-	if _, err := s.app.Profiles.Set(t.Context(), app.UserProfile{Name: "Ada", Rules: json.RawMessage(threeRules)}, 0); err != nil {
+	if _, err := s.app.Profiles.Set(t.Context(), pipeline.Profile{Name: "Ada", Rules: json.RawMessage(threeRules)}, 0); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -12,16 +12,17 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/inspect"
 	"github.com/artelhq/artel/artifact/diff"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/run/record"
 )
 
 // An inspector reads the record of one call.
 type inspector struct {
 	view
-	call   *app.BuiltContext
-	blocks []app.Block
+	call   *inspect.BuiltContext
+	blocks []record.Block
 	stored map[string]artel.Message // of the branch, by id
 }
 
@@ -95,7 +96,7 @@ func (v inspector) shares() []Share {
 func (v inspector) label(id string) string {
 	var role artel.Role
 	var parts artel.Parts
-	if i := slices.IndexFunc(v.blocks, func(b app.Block) bool { return b.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(v.blocks, func(b record.Block) bool { return b.ID == id }); i >= 0 {
 		role, parts = v.blocks[i].Role, v.blocks[i].Parts
 	} else if m, ok := v.stored[id]; ok {
 		role, parts = m.Role, m.Parts
@@ -122,7 +123,7 @@ func textsOf(parts artel.Parts) string {
 
 // An InspectedBlock is one message of a request.
 type InspectedBlock struct {
-	app.Block
+	record.Block
 	Number int
 	Label  string
 	Text   string
@@ -139,7 +140,7 @@ func (v inspector) shown(ctx context.Context) ([]InspectedBlock, error) {
 		shown.Text, shown.Cut = shorten(textsOf(b.Parts))
 		for _, m := range artel.MediaOf(b.Parts) {
 			said := []string{artel.Visible(m.Filename), v.locale.TypeName(m.MediaType), phrase.Size(m.Size)}
-			if i := slices.IndexFunc(v.call.Media, func(c app.CarriedMedia) bool { return c.Digest == m.Ref.Digest }); i >= 0 {
+			if i := slices.IndexFunc(v.call.Media, func(c record.CarriedMedia) bool { return c.Digest == m.Ref.Digest }); i >= 0 {
 				said = append(said, v.way(v.call.Media[i]))
 			}
 			shown.Media = append(shown.Media, strings.Join(said, " · "))
@@ -159,7 +160,7 @@ func (v inspector) shown(ctx context.Context) ([]InspectedBlock, error) {
 // changes returns the lines in which the sent text of a message differs from
 // the stored one; none if it is not stored.
 func (v inspector) changes(ctx context.Context, id string) ([]CompareRow, error) {
-	i := slices.IndexFunc(v.blocks, func(b app.Block) bool { return b.ID == id })
+	i := slices.IndexFunc(v.blocks, func(b record.Block) bool { return b.ID == id })
 	m, ok := v.stored[id]
 	if i < 0 || !ok || v.blocks[i].Incomplete {
 		return nil, nil
@@ -204,7 +205,7 @@ func (s InspectedStep) Quiet() bool { return len(s.Changes) == 0 && len(s.Logs) 
 // An InspectedChange is a change by a processor: of one message, or all that it
 // added or removed.
 type InspectedChange struct {
-	Kind   app.Change
+	Kind   inspect.Change
 	Labels []string
 	More   int      // further ones
 	Others []string // processors that changed the message too
@@ -239,7 +240,7 @@ func (v inspector) labels(ids []string) (out []string, more int) {
 
 func (v inspector) steps(ctx context.Context) ([]InspectedStep, error) {
 	var out []InspectedStep
-	var passes map[string][]app.MessagePass
+	var passes map[string][]inspect.MessagePass
 	var err error
 	preview := v.call.Run == "" // the steps of a preview cannot be fetched one by one
 	if !preview {
@@ -252,9 +253,9 @@ func (v inspector) steps(ctx context.Context) ([]InspectedStep, error) {
 			ID: s.ID, Settings: string(s.Settings), Took: fmt.Sprintf("%.1f ms", s.Millis), Before: s.TokensBefore, After: s.TokensAfter,
 		}
 		for _, c := range []struct {
-			kind app.Change
+			kind inspect.Change
 			ids  []string
-		}{{app.Added, s.Added}, {app.Removed, s.Removed}} {
+		}{{inspect.Added, s.Added}, {inspect.Removed, s.Removed}} {
 			if len(c.ids) > 0 {
 				change := InspectedChange{Kind: c.kind}
 				change.Labels, change.More = v.labels(c.ids)
@@ -263,14 +264,14 @@ func (v inspector) steps(ctx context.Context) ([]InspectedStep, error) {
 		}
 		for n, id := range s.Changed {
 			if n == inspectedBlocks {
-				step.Changes = append(step.Changes, InspectedChange{Kind: app.Changed, More: len(s.Changed) - n})
+				step.Changes = append(step.Changes, InspectedChange{Kind: inspect.Changed, More: len(s.Changed) - n})
 				break
 			}
-			change := InspectedChange{Kind: app.Changed, Labels: []string{v.label(id)}}
-			if i := slices.IndexFunc(v.blocks, func(b app.Block) bool { return b.ID == id }); i >= 0 {
+			change := InspectedChange{Kind: inspect.Changed, Labels: []string{v.label(id)}}
+			if i := slices.IndexFunc(v.blocks, func(b record.Block) bool { return b.ID == id }); i >= 0 {
 				change.Others = slices.DeleteFunc(slices.Clone(v.blocks[i].Changed), func(p string) bool { return p == s.ID })
 			}
-			own := slices.DeleteFunc(slices.Clone(passes[id]), func(p app.MessagePass) bool { return p.Processor != s.ID })
+			own := slices.DeleteFunc(slices.Clone(passes[id]), func(p inspect.MessagePass) bool { return p.Processor != s.ID })
 			for _, p := range own {
 				rows, err := rowsBetween(ctx, textsOf(p.Before), textsOf(p.After))
 				if err != nil {

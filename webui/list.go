@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/store"
 )
 
 // A List is a page of the list of conversations.
@@ -30,7 +30,7 @@ type Group struct {
 
 // An Entry is one conversation of the list.
 type Entry struct {
-	app.Listed
+	store.Listed
 	URL     string
 	Current bool
 	Naming  bool // its title is being edited
@@ -44,8 +44,8 @@ const shownConversations = 40
 func (ui *handler) conversations(r *http.Request, current artel.ConversationID) (List, error) {
 	q := r.URL.Query()
 	l := List{Search: strings.TrimSpace(q.Get("search"))}
-	found, next, err := ui.app.Conversations.List(r.Context(), app.ConversationQuery{
-		Search: l.Search, Page: app.Page{Cursor: q.Get("cursor"), Limit: shownConversations},
+	found, next, err := ui.app.Conversations.List(r.Context(), store.ConversationQuery{
+		Search: l.Search, Page: store.Page{Cursor: q.Get("cursor"), Limit: shownConversations},
 	})
 	if err != nil {
 		return l, err
@@ -132,7 +132,7 @@ func (ui *handler) entry(r *http.Request) (Entry, error) {
 		return Entry{}, err
 	}
 	c, err := ui.app.Conversations.Find(r.Context(), id)
-	return Entry{Listed: app.Listed{Conversation: c}, URL: conversationURL(c.ID), Current: c.ID == shownNow(r)}, err
+	return Entry{Listed: store.Listed{Conversation: c}, URL: conversationURL(c.ID), Current: c.ID == shownNow(r)}, err
 }
 
 // titled shows a generated title.
@@ -141,7 +141,7 @@ func (s *stream) titled(ctx context.Context, out *bytes.Buffer) error {
 	if err != nil {
 		return err
 	}
-	e := Entry{Listed: app.Listed{Conversation: c}, URL: conversationURL(c.ID), Current: true}
+	e := Entry{Listed: store.Listed{Conversation: c}, URL: conversationURL(c.ID), Current: true}
 	if err := s.all(out, []part{{"heading", c}, {"entry", e}}, nil); err != nil {
 		return err
 	}

@@ -12,7 +12,9 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/pipeline/macro"
 )
 
 // A MacroPage is the page to try macros.
@@ -28,7 +30,7 @@ type MacroPage struct {
 type MacroTrial struct {
 	Text, User, Char, Seed, Now, Zone string
 	Result, Cut                       string
-	Left                              []app.MacroProblem
+	Left                              []macro.Problem
 	Variables                         []MacroVariable
 	Problem                           string
 }
@@ -41,7 +43,7 @@ type MacroVariable struct {
 
 // A DescribedMacro is a macro with its description.
 type DescribedMacro struct {
-	app.KnownMacro
+	settings.KnownMacro
 	About string
 }
 
@@ -71,7 +73,7 @@ func (ui *handler) macros(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	p.Trial = ui.macroTrial(r, q, values)
-	for _, m := range app.KnownMacros(values, now) {
+	for _, m := range settings.KnownMacros(values, now) {
 		p.Known = append(p.Known, DescribedMacro{m, l.Say(phrase.Key("page.macro_about_"+strings.ToLower(m.Name)), nil)})
 	}
 	ui.show(w, r, http.StatusOK, "macros.html", p)

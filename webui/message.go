@@ -15,6 +15,7 @@ import (
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/internal/render"
+	"github.com/artelhq/artel/run"
 )
 
 // A Message is an entry of the thread.
@@ -106,7 +107,7 @@ type view struct {
 	conversation artel.ConversationID
 	locale       phrase.Locale
 	known        map[place]Way // how attachments were sent
-	asked        []app.Permission
+	asked        []run.Permission
 	told         threadEvents
 	siblings     map[artel.MessageID]Siblings
 	originals    map[artel.MessageID]string

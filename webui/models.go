@@ -10,21 +10,22 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
 )
 
 // Models is the data of the model picker.
 type Models struct {
 	Auto     *Choice // automatic choice per message; nil: nothing to choose from
 	Choices  []Choice
-	Default  app.Service
-	Problems []app.Service // configured services that cannot be called
+	Default  model.Service
+	Problems []model.Service // configured services that cannot be called
 }
 
 // A Choice is one model of the picker.
 type Choice struct {
-	app.Service
+	model.Service
 	Chosen    bool
 	Abilities []Ability
 	Facts     []Fact
@@ -37,7 +38,7 @@ type Choice struct {
 func (c Choice) Key() string { return url.PathEscape(string(c.ID)) }
 
 // Pipeline is the URL of the model's pipeline settings.
-func (c Choice) Pipeline() string { return pipelineURL("", c.ID, app.ByModel) }
+func (c Choice) Pipeline() string { return pipelineURL("", c.ID, pipeline.ByModel) }
 
 // An Ability is a kind of input of a model.
 type Ability struct {
@@ -69,9 +70,9 @@ func (ui *handler) models(r *http.Request) Models {
 }
 
 // automatic stands for automatic choice.
-func automatic(l phrase.Locale) app.Service {
-	var s app.Service
-	s.ID, s.Name = app.AutoService, l.Say(phrase.PageAuto, nil)
+func automatic(l phrase.Locale) model.Service {
+	var s model.Service
+	s.ID, s.Name = model.AutoService, l.Say(phrase.PageAuto, nil)
 	return s
 }
 
@@ -108,10 +109,10 @@ func (m Models) Chosen() Choice {
 	return Choice{Service: m.Default}
 }
 
-func choice(s app.Service, marks []app.Mark, l phrase.Locale) Choice {
+func choice(s model.Service, marks []model.Mark, l phrase.Locale) Choice {
 	c := Choice{Service: s, Abilities: abilities(s.OnWire()), Marks: marksOf(marks, l)}
 	known := s.Capabilities
-	add := func(name phrase.Key, from app.Provenance, value string) {
+	add := func(name phrase.Key, from model.Provenance, value string) {
 		if from == "" {
 			c.Unknown = append(c.Unknown, name)
 			return
@@ -172,7 +173,7 @@ func choice(s app.Service, marks []app.Mark, l phrase.Locale) Choice {
 }
 
 // abilities lists all kinds of input, and whether s supports each.
-func abilities(s app.Service) []Ability {
+func abilities(s model.Service) []Ability {
 	out := []Ability{{Icon: "type", Name: phrase.PageText, Has: true}}
 	for _, a := range []struct {
 		can  artel.Capability
@@ -218,4 +219,4 @@ func tokens(n int) string {
 	return strconv.Itoa(n)
 }
 
-func provenanceName(p app.Provenance) phrase.Key { return phrase.Key("page.from_" + string(p)) }
+func provenanceName(p model.Provenance) phrase.Key { return phrase.Key("page.from_" + string(p)) }

@@ -13,13 +13,15 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/pipeline"
 )
 
 // A Pipeline is the page with the pipeline settings of an agent on a model.
 type Pipeline struct {
-	app.Overview
-	At      app.SettingLevel // level that the switches change
+	settings.Overview
+	At      settings.SettingLevel // level that the switches change
 	Items   []Stage
 	Levels  []EditableLevel
 	Lost    []LostSetting
@@ -28,7 +30,7 @@ type Pipeline struct {
 
 // A EditableLevel is an editable level, with the actions for all of its settings.
 type EditableLevel struct {
-	Level    app.SettingLevel
+	Level    settings.SettingLevel
 	Name     string
 	Set      bool
 	Revision int
@@ -36,7 +38,7 @@ type EditableLevel struct {
 
 // A Stage is one processor of the pipeline.
 type Stage struct {
-	app.ProcessorState
+	settings.ProcessorState
 	Number   int
 	Title    string
 	About    string
@@ -62,7 +64,7 @@ func (s Stage) Down() int { return s.Place + 1 }
 
 // A Column is the setting of a processor on one level.
 type Column struct {
-	Level    app.SettingLevel
+	Level    settings.SettingLevel
 	Name     string
 	Says     bool // there is a setting
 	Group    bool // the setting is for a group of processors
@@ -80,7 +82,7 @@ type Column struct {
 
 // A LostSetting is the setting of an unknown processor.
 type LostSetting struct {
-	app.UnknownSetting
+	settings.UnknownSetting
 	Name     string // name of the level
 	Revision int
 	Value    string
@@ -91,20 +93,20 @@ type LostSetting struct {
 type pipelineQuery struct {
 	agent   artel.AgentName
 	service artel.ServiceID
-	at      app.SettingLevel
+	at      settings.SettingLevel
 }
 
 func pipelineAsked(v url.Values) pipelineQuery {
-	q := pipelineQuery{artel.AgentName(v.Get("agent")), artel.ServiceID(v.Get("service")), app.ByAgent}
-	if v.Get("at") == string(app.ByModel) {
-		q.at = app.ByModel
+	q := pipelineQuery{artel.AgentName(v.Get("agent")), artel.ServiceID(v.Get("service")), pipeline.ByAgent}
+	if v.Get("at") == string(pipeline.ByModel) {
+		q.at = pipeline.ByModel
 	}
 	return q
 }
 
 // pipelineURL is the URL of the pipeline of an agent on a service; "" is the
 // lead, and the agent's own service.
-func pipelineURL(agent artel.AgentName, service artel.ServiceID, at app.SettingLevel) string {
+func pipelineURL(agent artel.AgentName, service artel.ServiceID, at settings.SettingLevel) string {
 	v := url.Values{}
 	for name, value := range map[string]string{"agent": string(agent), "service": string(service), "at": string(at)} {
 		if value != "" {
@@ -168,8 +170,8 @@ func (ui *handler) pipelineOf(r *http.Request, q pipelineQuery, typed *typedFiel
 		service = string(o.Service.ID)
 	}
 	p.Levels = []EditableLevel{
-		{app.ByModel, l.Say(phrase.PageLevelModel, map[string]any{"Name": artel.Visible(service)}), o.Model.Set, o.Model.Revision},
-		{app.ByAgent, l.Say(phrase.PageLevelAgent, map[string]any{"Name": artel.Visible(string(o.AgentName))}), o.Agent.Set, o.Agent.Revision},
+		{pipeline.ByModel, l.Say(phrase.PageLevelModel, map[string]any{"Name": artel.Visible(service)}), o.Model.Set, o.Model.Revision},
+		{pipeline.ByAgent, l.Say(phrase.PageLevelAgent, map[string]any{"Name": artel.Visible(string(o.AgentName))}), o.Agent.Set, o.Agent.Revision},
 	}
 	movable := 0
 	for i, s := range o.Processors {
@@ -179,12 +181,12 @@ func (ui *handler) pipelineOf(r *http.Request, q pipelineQuery, typed *typedFiel
 		if s.Movable() {
 			item.First, item.Place = movable == 0, movable
 			movable++
-			item.Last = !slices.ContainsFunc(o.Processors[i+1:], func(x app.ProcessorState) bool { return x.Movable() })
+			item.Last = !slices.ContainsFunc(o.Processors[i+1:], func(x settings.ProcessorState) bool { return x.Movable() })
 		}
-		for _, level := range []app.SettingLevel{app.ByDeployment, app.ByModel, app.ByAgent} {
+		for _, level := range []settings.SettingLevel{pipeline.ByDeployment, pipeline.ByModel, pipeline.ByAgent} {
 			c := columnOf(o, s, level, l)
 			c.Name = l.Say(phrase.PageLevelDeployment, nil)
-			if level != app.ByDeployment {
+			if level != pipeline.ByDeployment {
 				whose := p.level(level)
 				c.Name, c.Revision = whose.Name, whose.Revision
 			}
@@ -197,7 +199,7 @@ func (ui *handler) pipelineOf(r *http.Request, q pipelineQuery, typed *typedFiel
 	}
 	for _, u := range o.Unknown {
 		lost := LostSetting{UnknownSetting: u, Name: l.Say(phrase.PageLevelDeployment, nil), InFile: true, Value: indented(u.Config)}
-		if u.Level != app.ByDeployment {
+		if u.Level != pipeline.ByDeployment {
 			whose := p.level(u.Level)
 			lost.Name, lost.Revision, lost.InFile = whose.Name, whose.Revision, false
 		}
@@ -206,7 +208,7 @@ func (ui *handler) pipelineOf(r *http.Request, q pipelineQuery, typed *typedFiel
 	return p, nil
 }
 
-func (p Pipeline) level(l app.SettingLevel) EditableLevel {
+func (p Pipeline) level(l settings.SettingLevel) EditableLevel {
 	for _, w := range p.Levels {
 		if w.Level == l {
 			return w
@@ -215,7 +217,7 @@ func (p Pipeline) level(l app.SettingLevel) EditableLevel {
 	return EditableLevel{}
 }
 
-func stageOf(o app.Overview, s app.ProcessorState, l phrase.Locale) Stage {
+func stageOf(o settings.Overview, s settings.ProcessorState, l phrase.Locale) Stage {
 	key := "page.processor_" + strings.ReplaceAll(s.ID, "-", "_")
 	out := Stage{ProcessorState: s, Title: translated(l, key, s.Name), About: translated(l, key+"_about", s.Description), Sign: signOf(s.ID), Plugin: !s.Core}
 	counts := valuesOf(s.Resolved.Config)
@@ -260,10 +262,10 @@ func signOf(id string) string {
 
 // columnOf returns the setting of a processor on a level. Without a setting,
 // the fields hold its initial values.
-func columnOf(o app.Overview, s app.ProcessorState, level app.SettingLevel, l phrase.Locale) Column {
-	entry := map[app.SettingLevel]*app.ProcessorSetting{app.ByDeployment: s.Deployment, app.ByModel: s.Model, app.ByAgent: s.Agent}[level]
-	c := Column{Level: level, Says: entry != nil, Wins: s.Resolved.Winner == level, Fixed: level == app.ByDeployment, EntryID: s.ID}
-	c.Passed = level == app.ByModel && entry != nil && s.Agent != nil
+func columnOf(o settings.Overview, s settings.ProcessorState, level settings.SettingLevel, l phrase.Locale) Column {
+	entry := map[settings.SettingLevel]*pipeline.Setting{pipeline.ByDeployment: s.Deployment, pipeline.ByModel: s.Model, pipeline.ByAgent: s.Agent}[level]
+	c := Column{Level: level, Says: entry != nil, Wins: s.Resolved.Winner == level, Fixed: level == pipeline.ByDeployment, EntryID: s.ID}
+	c.Passed = level == pipeline.ByModel && entry != nil && s.Agent != nil
 	begins := o.Begin(s.ID, level)
 	if entry != nil {
 		c.EntryID, c.Group = entry.ID, entry.ID != s.ID
@@ -272,14 +274,14 @@ func columnOf(o app.Overview, s app.ProcessorState, level app.SettingLevel, l ph
 		}
 		begins = *entry
 		for key := range valuesOf(entry.Config) {
-			if !c.Group && !slices.ContainsFunc(s.Fields, func(f app.ProcessorField) bool { return f.Key == key }) {
+			if !c.Group && !slices.ContainsFunc(s.Fields, func(f pipeline.Field) bool { return f.Key == key }) {
 				c.Lost = append(c.Lost, key)
 			}
 		}
 		slices.Sort(c.Lost)
 	}
 	var deployment json.RawMessage
-	if s.Deployment != nil && level != app.ByDeployment {
+	if s.Deployment != nil && level != pipeline.ByDeployment {
 		deployment = s.Deployment.Config
 	}
 	c.Fields = inputsOf(s.ID+"-"+string(level), s.Fields, begins.Config, deployment, l)
@@ -287,10 +289,10 @@ func columnOf(o app.Overview, s app.ProcessorState, level app.SettingLevel, l ph
 		return c
 	}
 	list := o.Model
-	if level == app.ByAgent {
+	if level == pipeline.ByAgent {
 		list = o.Agent
 	}
-	inFile := slices.ContainsFunc(list.File, func(f app.ProcessorSetting) bool { return f.ID == c.EntryID })
+	inFile := slices.ContainsFunc(list.File, func(f pipeline.Setting) bool { return f.ID == c.EntryID })
 	c.CanReset = list.Set && (inFile || c.Says)
 	c.CanDrop = c.Says && inFile
 	return c
@@ -326,8 +328,8 @@ func (ui *handler) changePipeline(w http.ResponseWriter, r *http.Request) {
 // Rejected fields are returned with their problems.
 func (ui *handler) amendPipeline(r *http.Request, q pipelineQuery) (more []part, typed *typedFields, err error) {
 	ctx, l := r.Context(), locale(r)
-	id, level := r.PostForm.Get("id"), app.SettingLevel(r.PostForm.Get("level"))
-	revision := app.AnyRevision
+	id, level := r.PostForm.Get("id"), settings.SettingLevel(r.PostForm.Get("level"))
+	revision := settings.AnyRevision
 	if s := r.PostForm.Get("revision"); s != "" {
 		if revision, err = strconv.Atoi(s); err != nil || revision < 0 {
 			return nil, nil, artel.Errorf(artel.Invalid, "webui", artel.Shorten(s, 40), "a revision is a number from 0")
@@ -337,9 +339,9 @@ func (ui *handler) amendPipeline(r *http.Request, q pipelineQuery) (more []part,
 	if err != nil {
 		return nil, nil, err
 	}
-	at, was := app.LevelAt{Service: o.Service.ID}, o.Model
-	if level == app.ByAgent {
-		at, was = app.LevelAt{Agent: o.AgentName}, o.Agent
+	at, was := settings.LevelAt{Service: o.Service.ID}, o.Model
+	if level == pipeline.ByAgent {
+		at, was = settings.LevelAt{Agent: o.AgentName}, o.Agent
 	}
 	switch do := r.PostForm.Get("do"); do {
 	case "on", "off":
@@ -349,7 +351,7 @@ func (ui *handler) amendPipeline(r *http.Request, q pipelineQuery) (more []part,
 		_, err = ui.app.Pipeline.SetEntry(ctx, at, s, revision)
 		more = append(more, said(l, map[bool]phrase.Key{true: phrase.PageSwitchedOn, false: phrase.PageSwitchedOff}[on], nil))
 	case "save":
-		var s app.ProcessorSetting
+		var s pipeline.Setting
 		if s, typed = typedSetting(r.PostForm, o, id, level, l); typed != nil {
 			return nil, typed, nil
 		}
@@ -365,7 +367,7 @@ func (ui *handler) amendPipeline(r *http.Request, q pipelineQuery) (more []part,
 		_, err = ui.app.Pipeline.SetLevel(ctx, at, nil, revision)
 		more = undoable(l, pipelineUndo{q.agent, q.service, q.at, &at, was.Settings, was.Set, nil})
 	case "place":
-		var now app.Order
+		var now settings.Order
 		now, err = ui.app.Pipeline.Move(ctx, id, atoi(r.PostForm.Get("to")), revision)
 		more = append(more, said(l, phrase.PageMoved, map[string]any{"Number": 1 + slices.Index(now.IDs, id), "Count": len(now.IDs)}))
 	case "reset-order":
@@ -388,13 +390,13 @@ const undoToast = "toast-settings"
 
 // A pipelineUndo is the state removed by a reset, kept in the undo form.
 type pipelineUndo struct {
-	Agent    artel.AgentName        `json:"agent"`
-	Service  artel.ServiceID        `json:"service"`
-	View     app.SettingLevel       `json:"view"`
-	At       *app.LevelAt           `json:"at,omitempty"` // nil: the order
-	Settings []app.ProcessorSetting `json:"settings,omitempty"`
-	Set      bool                   `json:"set"`
-	Order    []string               `json:"order,omitempty"`
+	Agent    artel.AgentName       `json:"agent"`
+	Service  artel.ServiceID       `json:"service"`
+	View     settings.SettingLevel `json:"view"`
+	At       *settings.LevelAt     `json:"at,omitempty"` // nil: the order
+	Settings []pipeline.Setting    `json:"settings,omitempty"`
+	Set      bool                  `json:"set"`
+	Order    []string              `json:"order,omitempty"`
 }
 
 func undoable(l phrase.Locale, u pipelineUndo) []part {
@@ -411,13 +413,13 @@ func (ui *handler) undoPipeline(r *http.Request) error {
 	var err error
 	switch {
 	case u.At == nil && !u.Set:
-		_, err = ui.app.Pipeline.SetOrder(r.Context(), nil, app.AnyRevision)
+		_, err = ui.app.Pipeline.SetOrder(r.Context(), nil, settings.AnyRevision)
 	case u.At == nil:
-		_, err = ui.app.Pipeline.SetOrder(r.Context(), append([]string{}, u.Order...), app.AnyRevision)
+		_, err = ui.app.Pipeline.SetOrder(r.Context(), append([]string{}, u.Order...), settings.AnyRevision)
 	case !u.Set:
-		_, err = ui.app.Pipeline.SetLevel(r.Context(), *u.At, nil, app.AnyRevision)
+		_, err = ui.app.Pipeline.SetLevel(r.Context(), *u.At, nil, settings.AnyRevision)
 	default:
-		_, err = ui.app.Pipeline.SetLevel(r.Context(), *u.At, append([]app.ProcessorSetting{}, u.Settings...), app.AnyRevision)
+		_, err = ui.app.Pipeline.SetLevel(r.Context(), *u.At, append([]pipeline.Setting{}, u.Settings...), settings.AnyRevision)
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
@@ -54,7 +55,7 @@ func (s *site) put(t *testing.T, pairs ...string) answer {
 	return s.ask(t, "POST", "/pipeline", "application/x-www-form-urlencoded", strings.NewReader(v.Encode()), "HX-Request", "true")
 }
 
-func (s *site) resolved(t *testing.T, id string) app.ProcessorState {
+func (s *site) resolved(t *testing.T, id string) settings.ProcessorState {
 	t.Helper()
 	o, err := s.app.Pipeline.Overview(t.Context(), "", "")
 	if err != nil {
@@ -66,7 +67,7 @@ func (s *site) resolved(t *testing.T, id string) app.ProcessorState {
 		}
 	}
 	t.Fatalf("there is no %s", id)
-	return app.ProcessorState{}
+	return settings.ProcessorState{}
 }
 
 // What the forms of the pipeline send is set where they say, and nowhere else;
@@ -83,7 +84,7 @@ func TestPipelineForms(t *testing.T) {
 	}{
 		{"switch off at the agent", []string{"do", "off", "id", "regex-processor", "level", "agent", "revision", "0"}, 200, `role="switch" aria-checked="false"`, func() bool {
 			p := s.resolved(t, "regex-processor")
-			return !p.Resolved.Enabled && p.Resolved.EnabledBy == app.ByAgent
+			return !p.Resolved.Enabled && p.Resolved.EnabledBy == pipeline.ByAgent
 		}},
 		{"with a revision of before", []string{"do", "on", "id", "regex-processor", "level", "agent", "revision", "0"}, 409, "someone else has changed", func() bool {
 			return !s.resolved(t, "regex-processor").Resolved.Enabled
@@ -105,11 +106,11 @@ func TestPipelineForms(t *testing.T) {
 		}},
 		{"the agent's begins with the model's", []string{"do", "off", "id", "merge-system", "level", "agent"}, 200, "overridden by the agent", func() bool {
 			p := s.resolved(t, "merge-system")
-			return !p.Resolved.Enabled && string(p.Resolved.Config) == `{"separator":""}` && p.Resolved.Winner == app.ByAgent
+			return !p.Resolved.Enabled && string(p.Resolved.Config) == `{"separator":""}` && p.Resolved.Winner == pipeline.ByAgent
 		}},
 		{"say nothing again", []string{"do", "reset", "id", "merge-system", "level", "agent"}, 200, "toast-settings", func() bool {
 			p := s.resolved(t, "merge-system")
-			return p.Resolved.Enabled && p.Agent == nil && p.Resolved.Winner == app.ByModel
+			return p.Resolved.Enabled && p.Agent == nil && p.Resolved.Winner == pipeline.ByModel
 		}},
 		{"what cannot be switched off", []string{"do", "off", "id", "session-loader", "level", "agent"}, 422, "cannot be disabled", nil},
 		{"what the deployment does without", []string{"do", "on", "id", "first-user", "level", "agent"}, 200, "Switched off by the deployment", func() bool {
@@ -125,7 +126,7 @@ func TestPipelineForms(t *testing.T) {
 			return err == nil && o.Revision == 0
 		}},
 		{"reset a level", []string{"do", "reset-level", "level", "model"}, 200, "toast-settings", func() bool {
-			l, err := s.app.Pipeline.Level(t.Context(), app.LevelAt{Service: "plain"})
+			l, err := s.app.Pipeline.Level(t.Context(), settings.LevelAt{Service: "plain"})
 			return err == nil && !l.Set && s.resolved(t, "stamp").Model == nil
 		}},
 		{"junk", []string{"do", "dance"}, 422, "unknown action", nil},
@@ -145,7 +146,7 @@ func TestPipelineForms(t *testing.T) {
 
 	// A reset is taken back by what its toast holds.
 	yes := true
-	if _, err := s.app.Pipeline.SetLevel(t.Context(), app.LevelAt{Service: "plain"}, []app.ProcessorSetting{{ID: "stamp", Enabled: &yes}, {ID: "lost-plugin"}}, app.AnyRevision); err != nil {
+	if _, err := s.app.Pipeline.SetLevel(t.Context(), settings.LevelAt{Service: "plain"}, []pipeline.Setting{{ID: "stamp", Enabled: &yes}, {ID: "lost-plugin"}}, settings.AnyRevision); err != nil {
 		t.Fatal(err)
 	}
 	a := s.put(t, "do", "reset-level", "level", "model")
@@ -154,7 +155,7 @@ func TestPipelineForms(t *testing.T) {
 		t.Fatalf("nothing to undo: %.400s", a.body)
 	}
 	a = s.put(t, "do", "undo", "keep", strings.ReplaceAll(keep[1], "&#34;", `"`))
-	if l, err := s.app.Pipeline.Level(t.Context(), app.LevelAt{Service: "plain"}); a.StatusCode != 200 || err != nil || len(l.Settings) != 2 {
+	if l, err := s.app.Pipeline.Level(t.Context(), settings.LevelAt{Service: "plain"}); a.StatusCode != 200 || err != nil || len(l.Settings) != 2 {
 		t.Errorf("status %d, %+v, %v", a.StatusCode, l, err)
 	}
 

@@ -11,8 +11,9 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/inspect"
 	"github.com/artelhq/artel/internal/form"
+	"github.com/artelhq/artel/run"
 )
 
 // A Gauge shows how full the context window would be with the message in the
@@ -49,8 +50,8 @@ const (
 // files those of [face.fit].
 func (ui *handler) preview(w http.ResponseWriter, r *http.Request) {
 	id := artel.ConversationID(r.PathValue("cid"))
-	var in app.Input
-	var files []app.Candidate
+	var in run.Input
+	var files []run.Candidate
 	whole := false
 	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
 		if err == nil {
@@ -96,9 +97,9 @@ func (ui *handler) preview(w http.ResponseWriter, r *http.Request) {
 }
 
 // fillPreview fills in a preview.
-func (ui *handler) fillPreview(r *http.Request, id artel.ConversationID, in app.Input, p app.Preview, whole bool) (g RequestPreview, err error) {
+func (ui *handler) fillPreview(r *http.Request, id artel.ConversationID, in run.Input, p run.Preview, whole bool) (g RequestPreview, err error) {
 	ctx := r.Context()
-	call := &app.BuiltContext{}
+	call := &inspect.BuiltContext{}
 	call.ContextFacts = p.ContextFacts
 	b, err := json.Marshal(p.Record) // the form in which records are stored
 	if err == nil {
@@ -130,7 +131,7 @@ func (ui *handler) fillPreview(r *http.Request, id artel.ConversationID, in app.
 	if v.stored, err = ui.storedBefore(ctx, id); err != nil {
 		return g, err
 	}
-	v.stored[string(app.PreviewID)] = artel.Message{ID: app.PreviewID, Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: in.Text}}}
+	v.stored[string(run.PreviewID)] = artel.Message{ID: run.PreviewID, Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: in.Text}}}
 	if g.Hidden = max(0, len(v.blocks)-glancedBlocks); g.Hidden > 0 {
 		v.blocks = v.blocks[g.Hidden:]
 	}
@@ -196,7 +197,7 @@ func (ui *handler) storedBefore(ctx context.Context, id artel.ConversationID) (m
 }
 
 // nameOf is the file name of a routing decision.
-func nameOf(p app.Preview, ref artel.Ref) string {
+func nameOf(p run.Preview, ref artel.Ref) string {
 	for _, b := range p.Blocks {
 		for _, m := range artel.MediaOf(b.Parts) {
 			if m.Ref.Artifact == ref.Artifact {

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/probe"
 )
 
 // A Mark is a fact learned from calls to a service.
@@ -38,7 +39,7 @@ type Probe struct {
 	Evidence string
 }
 
-func marksOf(marks []app.Mark, l phrase.Locale) []Mark {
+func marksOf(marks []model.Mark, l phrase.Locale) []Mark {
 	out := make([]Mark, 0, len(marks))
 	for _, m := range slices.Backward(marks) {
 		if m.Ratio > 0 {
@@ -78,7 +79,7 @@ func limitName(limit string) phrase.Key {
 }
 
 // placed describes a type of media and its place: "Pictures in a tool result".
-func placed(p app.Place, mediaType string, l phrase.Locale) string {
+func placed(p model.Place, mediaType string, l phrase.Locale) string {
 	kind := l.TypeName(mediaType)
 	switch mediaType {
 	case "image/*":
@@ -121,7 +122,7 @@ func (ui *handler) probe(w http.ResponseWriter, r *http.Request) {
 	ui.fail(w, r, artel.Errorf(artel.NotFound, "webui", string(id), "the service no longer exists"))
 }
 
-func probed(report app.Probed, l phrase.Locale) *Probed {
+func probed(report probe.Report, l phrase.Locale) *Probed {
 	out := &Probed{Calls: report.Calls}
 	for _, t := range report.Results {
 		p := Probe{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/internal/phrase"
 )
@@ -21,7 +22,7 @@ import (
 // A ProfilePage shows the user's profile and the export of all settings.
 type ProfilePage struct {
 	frame
-	Profile app.Profile
+	Profile settings.Profile
 	Other   bool // the language is not one of the page's
 	Problem string
 	Field   string // field of the problem; "": none
@@ -38,7 +39,7 @@ type Report struct {
 
 // A ReportedChange is one change in words.
 type ReportedChange struct {
-	app.SettingsChange
+	settings.SettingsChange
 	What    string
 	Was, Is string
 }
@@ -85,7 +86,7 @@ func (ui *handler) saveProfile(w http.ResponseWriter, r *http.Request) {
 	next.Name, next.Language = strings.TrimSpace(r.PostForm.Get("name")), strings.TrimSpace(r.PostForm.Get("language"))
 	next.Persona = strings.ReplaceAll(r.PostForm.Get("persona"), "\r\n", "\n")
 	if next.Revision, err = strconv.Atoi(r.PostForm.Get("revision")); err != nil {
-		next.Revision = app.AnyRevision
+		next.Revision = settings.AnyRevision
 	}
 	if _, err = ui.app.Profiles.Set(r.Context(), next.Profile, next.Revision); err != nil {
 		status, text := ui.explain(r, err)
@@ -148,7 +149,7 @@ func (ui *handler) importSettings(w http.ResponseWriter, r *http.Request) {
 
 func (ui *handler) importedSettings(w http.ResponseWriter, r *http.Request, fields url.Values) error {
 	ctx := r.Context()
-	f, err := app.ParseSettingsFile([]byte(fields.Get("file")))
+	f, err := settings.ParseSettingsFile([]byte(fields.Get("file")))
 	if err != nil {
 		return err
 	}
@@ -200,14 +201,14 @@ func settingsForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 }
 
 // reported describes changes in the reader's language.
-func reported(changes []app.SettingsChange, l phrase.Locale) []ReportedChange {
+func reported(changes []settings.SettingsChange, l phrase.Locale) []ReportedChange {
 	out := make([]ReportedChange, len(changes))
 	for i, c := range changes {
 		args := map[string]any{"Name": artel.Visible(c.Name), "Processor": c.Processor}
 		key := phrase.Key("page.report_in_" + string(c.Area))
-		if c.Area == app.AreaProfile {
+		if c.Area == settings.AreaProfile {
 			key = phrase.Key("page.profile_" + c.Name)
-		} else if c.Area != app.AreaOrder && c.Processor == "" {
+		} else if c.Area != settings.AreaOrder && c.Processor == "" {
 			key += "_list"
 		}
 		out[i] = ReportedChange{c, l.Say(key, args), shownValue(c.Was), shownValue(c.Is)}

@@ -13,8 +13,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/model/provider/demo"
+	"github.com/artelhq/artel/pipeline"
 )
 
 // What somebody says about themselves is kept, rules and all, and its language
@@ -23,7 +24,7 @@ func TestProfile(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	rules := json.RawMessage(`{"rules":[{"find":"a"}]}`)
-	if _, err := s.app.Profiles.Set(t.Context(), app.UserProfile{Rules: rules, Language: "pt-BR"}, 0); err != nil {
+	if _, err := s.app.Profiles.Set(t.Context(), pipeline.Profile{Rules: rules, Language: "pt-BR"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if page := s.ask(t, "GET", "/me", "", nil).body; !strings.Contains(page, "<option selected lang=\"\">pt-BR</option>") {
@@ -56,7 +57,7 @@ func TestLanguageOfProfile(t *testing.T) {
 	s := newSite(t, demo.Options{})
 	set := func(language string) {
 		t.Helper()
-		if _, err := s.app.Profiles.Set(t.Context(), app.UserProfile{Name: "Ada", Language: language}, app.AnyRevision); err != nil {
+		if _, err := s.app.Profiles.Set(t.Context(), pipeline.Profile{Name: "Ada", Language: language}, settings.AnyRevision); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,11 +103,11 @@ func TestLanguageOfProfile(t *testing.T) {
 func TestSettingsFile(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
-	if _, err := s.app.Profiles.Set(t.Context(), app.UserProfile{Name: "Ada <b>"}, 0); err != nil {
+	if _, err := s.app.Profiles.Set(t.Context(), pipeline.Profile{Name: "Ada <b>"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	a := s.ask(t, "GET", "/me/settings", "", nil)
-	if f, err := app.ParseSettingsFile([]byte(a.body)); err != nil || f.Profile.Name != "Ada <b>" || !strings.Contains(a.Header.Get("Content-Disposition"), "attachment") {
+	if f, err := settings.ParseSettingsFile([]byte(a.body)); err != nil || f.Profile.Name != "Ada <b>" || !strings.Contains(a.Header.Get("Content-Disposition"), "attachment") {
 		t.Fatalf("%v %v: %s", err, a.Header, a.body)
 	}
 	name := func() string {
@@ -162,7 +163,7 @@ func TestSettingsFile(t *testing.T) {
 func TestProfilePage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
-	_, err := s.app.Profiles.Set(t.Context(), app.UserProfile{Rules: json.RawMessage(`{"rules":[{"find":"zebra","replace":"tiger","stages":["display"]}]}`)}, 0)
+	_, err := s.app.Profiles.Set(t.Context(), pipeline.Profile{Rules: json.RawMessage(`{"rules":[{"find":"zebra","replace":"tiger","stages":["display"]}]}`)}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,15 +11,15 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/internal/render"
+	"github.com/artelhq/artel/run"
 )
 
 // A Question asks the user for permission to call a tool, or shows the
 // decision.
 type Question struct {
-	app.Permission
+	run.Permission
 	Into    string // selector of the list of calls that contains it
 	Before  string // selector of the element after it; "": none
 	Who     string // asking agent
@@ -65,7 +65,7 @@ var explained = []string{
 }
 
 // question builds a question; the card of the call has all arguments.
-func (v view) question(ctx context.Context, p app.Permission) Question {
+func (v view) question(ctx context.Context, p run.Permission) Question {
 	var args struct {
 		ID, Ref, URL, Title, Agent, Content, Instruction string
 		MediaType                                        string          `json:"media_type"`
@@ -97,7 +97,7 @@ func (v view) question(ctx context.Context, p app.Permission) Question {
 }
 
 // askerName names the asking agent.
-func (v view) askerName(p app.Permission) string {
+func (v view) askerName(p run.Permission) string {
 	if p.Within == "" {
 		return v.locale.Say(phrase.PageAskerAgent, nil)
 	}
@@ -206,7 +206,7 @@ func (s *stream) permissionRequested(ctx context.Context, e artel.Event) ([]part
 	if on, err := s.follows(ctx, e.Run); err != nil || !on {
 		return []part{{"status", status}}, err
 	}
-	q := s.question(ctx, app.Permission{
+	q := s.question(ctx, run.Permission{
 		ID: p.Permission, Run: e.Run, Agent: e.Agent, Within: e.Within, Call: p.Call, Name: p.Name, Arguments: p.Arguments, ExpiresAt: p.ExpiresAt,
 	})
 	q.Before = ".subagent"
@@ -247,8 +247,8 @@ func (s *stream) questionHeads(ctx context.Context, e artel.Event, state string)
 }
 
 // asksIn reports whether a question is open in a thread or in a nested one.
-func asksIn(list []app.Permission, run artel.RunID, within artel.CallPath) bool {
-	return slices.ContainsFunc(list, func(p app.Permission) bool { return p.Decision == "" && p.Run == run && p.Within.In(within) })
+func asksIn(list []run.Permission, id artel.RunID, within artel.CallPath) bool {
+	return slices.ContainsFunc(list, func(p run.Permission) bool { return p.Decision == "" && p.Run == id && p.Within.In(within) })
 }
 
 // permissionResolved shows the decision of a question.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/artifact/diff"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/internal/render"
@@ -23,7 +23,7 @@ import (
 type RuleEditor struct {
 	frame
 	Scope   RuleScope
-	Layer   app.RuleLayer
+	Layer   settings.RuleLayer
 	Preset  int
 	Index   int
 	Rule    rule.Rule
@@ -268,7 +268,7 @@ func (ui *handler) trial(r *http.Request, v url.Values, draft *rule.Rule) (t Rul
 	if role := v.Get("role"); slices.Contains([]string{"system", "assistant", "tool"}, role) {
 		t.Role = role
 	}
-	in := app.Trial{
+	in := settings.Trial{
 		Agent: artel.AgentName(t.Scope.Agent), Service: artel.ServiceID(t.Scope.Service), Text: t.Text, Stage: rule.Stage(t.Stage), Role: artel.Role(t.Role),
 	}
 	if n, err := strconv.Atoi(t.Depth); err == nil {
@@ -297,7 +297,7 @@ func (ui *handler) trial(r *http.Request, v url.Values, draft *rule.Rule) (t Rul
 }
 
 // drafted returns the rule layers with the edited rule inserted.
-func (ui *handler) drafted(r *http.Request, f ruleForm, draft rule.Rule, alone bool) ([]app.RuleLayer, error) {
+func (ui *handler) drafted(r *http.Request, f ruleForm, draft rule.Rule, alone bool) ([]settings.RuleLayer, error) {
 	l, err := ui.app.Rules.Layer(r.Context(), f.place)
 	if err != nil {
 		return nil, err
@@ -308,7 +308,7 @@ func (ui *handler) drafted(r *http.Request, f ruleForm, draft rule.Rule, alone b
 	}
 	if alone {
 		l.Config = rule.Config{Rules: []rule.Rule{draft}}
-		return []app.RuleLayer{l}, nil
+		return []settings.RuleLayer{l}, nil
 	}
 	list, err := f.list(&l.Config)
 	if err != nil {
@@ -319,7 +319,7 @@ func (ui *handler) drafted(r *http.Request, f ruleForm, draft rule.Rule, alone b
 	} else {
 		*list = append(*list, draft)
 	}
-	return []app.RuleLayer{l}, nil
+	return []settings.RuleLayer{l}, nil
 }
 
 // Limits of the display of one rule's effect.
@@ -328,7 +328,7 @@ const (
 	triedLines = 60
 )
 
-func (t *RuleTrial) fill(r *http.Request, tried app.Tried) error {
+func (t *RuleTrial) fill(r *http.Request, tried settings.Tried) error {
 	for _, s := range tried.Steps {
 		if s.Skipped != "" {
 			t.Others++

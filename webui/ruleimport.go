@@ -13,6 +13,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/pipeline/rule"
@@ -22,7 +23,7 @@ import (
 type RuleImport struct {
 	frame
 	Scope   RuleScope
-	Places  []app.RulePlace
+	Places  []settings.RulePlace
 	Problem string
 	Read    bool // files were parsed, but not saved
 	Rules   []ShownRule
@@ -83,7 +84,7 @@ func (ui *handler) readRules(w http.ResponseWriter, r *http.Request) {
 		all.Rules, all.Presets, p.Losses = append(all.Rules, c.Rules...), append(all.Presets, c.Presets...), append(p.Losses, losses...)
 	}
 	if p.Problem == "" {
-		s := RuleSection{RuleLayer: app.RuleLayer{Config: all}}
+		s := RuleSection{RuleLayer: settings.RuleLayer{Config: all}}
 		s.arrange(ui)
 		for i := range s.Presets {
 			p.Rules = append(p.Rules, s.Presets[i].Shown...)
@@ -130,9 +131,9 @@ func (ui *handler) keepRules(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	level, id, _ := strings.Cut(r.PostForm.Get("place"), "/")
-	place := app.RulePlace{Level: app.RuleLevel(level), ID: id}
+	place := settings.RulePlace{Level: settings.RuleLevel(level), ID: id}
 	c, err := rule.ParseConfig([]byte(r.PostForm.Get("config")))
-	var l app.RuleLayer
+	var l settings.RuleLayer
 	if err == nil {
 		l, err = ui.app.Rules.Layer(r.Context(), place)
 	}
@@ -146,9 +147,9 @@ func (ui *handler) keepRules(w http.ResponseWriter, r *http.Request) {
 	}
 	s := scopeOf(r.PostForm)
 	switch place.Level {
-	case app.RulesOfAgent:
+	case settings.RulesOfAgent:
 		s = RuleScope{Agent: id}
-	case app.RulesOfService:
+	case settings.RulesOfService:
 		s.Service = id
 	}
 	redirect(w, r, "/rules?"+s.Query()+"#"+string(place.Level))

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/pipeline/rule"
 )
@@ -43,7 +43,7 @@ func (s RuleScope) Query() string {
 
 // A RuleSection is the rules of one layer.
 type RuleSection struct {
-	app.RuleLayer
+	settings.RuleLayer
 	Scope   RuleScope
 	Presets []ShownPreset
 }
@@ -103,7 +103,7 @@ func (r ShownRule) Depths() string {
 	return low + "–" + high
 }
 
-func ruleURL(s RuleScope, p app.RulePlace, preset, index int) string {
+func ruleURL(s RuleScope, p settings.RulePlace, preset, index int) string {
 	return "/rules/edit?" + s.Query() + "&" + url.Values{"level": {string(p.Level)}, "id": {p.ID}, "preset": {itoa(preset)}, "rule": {itoa(index)}}.Encode()
 }
 
@@ -227,7 +227,7 @@ func (ui *handler) messageToTry(r *http.Request, q url.Values) error {
 func (ui *handler) agentNames(r *http.Request) (out []string, err error) {
 	places, err := ui.app.Rules.Places(r.Context())
 	for _, p := range places {
-		if p.Level == app.RulesOfAgent {
+		if p.Level == settings.RulesOfAgent {
 			out = append(out, p.ID)
 		}
 	}
@@ -238,7 +238,7 @@ func (ui *handler) agentNames(r *http.Request) (out []string, err error) {
 type ruleForm struct {
 	values   url.Values
 	scope    RuleScope
-	place    app.RulePlace
+	place    settings.RulePlace
 	revision int
 	preset   int // -1: the rules outside presets
 	index    int // -1: a new rule
@@ -261,7 +261,7 @@ func formOf(v url.Values) ruleForm {
 	}
 	return ruleForm{
 		v, scopeOf(v),
-		app.RulePlace{Level: app.RuleLevel(v.Get("level")), ID: v.Get("id")},
+		settings.RulePlace{Level: settings.RuleLevel(v.Get("level")), ID: v.Get("id")},
 		atoi(v.Get("revision")), number("preset"), number("rule"),
 	}
 }

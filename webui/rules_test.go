@@ -15,13 +15,13 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/pipeline/rule"
 )
 
-func (s *site) ownRules(t *testing.T) app.RuleLayer {
+func (s *site) ownRules(t *testing.T) settings.RuleLayer {
 	t.Helper()
-	l, err := s.app.Rules.Layer(t.Context(), app.RulePlace{Level: app.RulesOfUser})
+	l, err := s.app.Rules.Layer(t.Context(), settings.RulePlace{Level: settings.RulesOfUser})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/run"
 )
 
 // A Sample is a file to try the page with.
@@ -69,7 +70,7 @@ func (ui *handler) try(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	in := app.Input{Text: locale(r).Say(phrase.PageTryText, nil)}
+	in := run.Input{Text: locale(r).Say(phrase.PageTryText, nil)}
 	for _, s := range ui.samples {
 		staged, e := ui.app.Artifacts.Stage(r.Context(), c.ID, app.Upload{Body: bytes.NewReader(s.content), Filename: s.Name})
 		if e != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/webui/webuitest"
 )
 
@@ -153,7 +153,7 @@ func (s *site) branched(t *testing.T) artel.ConversationID {
 		t.Fatal(err)
 	}
 	text := "Which supplier is cheaper, Northwind or Fabrikam?"
-	if _, err := s.app.Runs.Edit(t.Context(), id, turns[0].ID, app.Edit{Text: &text}); err != nil {
+	if _, err := s.app.Runs.Edit(t.Context(), id, turns[0].ID, run.Edit{Text: &text}); err != nil {
 		t.Fatal(err)
 	}
 	for e, err := range s.app.Events.Follow(t.Context(), id, last, 0) {

@@ -14,8 +14,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/run"
 )
 
 // A Draft is the state of the composer.
@@ -129,14 +131,14 @@ func (ui *handler) send(w http.ResponseWriter, r *http.Request) {
 // run.
 func (ui *handler) deliver(r *http.Request, id artel.ConversationID, m message) error {
 	if m.now {
-		run, err := ui.app.Runs.Active(r.Context(), id)
+		active, err := ui.app.Runs.Active(r.Context(), id)
 		if err == nil && len(m.Uploads)+len(m.Attachments) > 0 {
 			return artel.Errorf(artel.Invalid, "webui", "", "%s", locale(r).Say(phrase.PageTellFiles, nil))
 		}
 		if err == nil {
-			_, err = ui.app.Runs.Inject(r.Context(), run.ID, m.Text)
+			_, err = ui.app.Runs.Inject(r.Context(), active.ID, m.Text)
 		}
-		if !errors.Is(err, artel.NotFound) && artel.CodeOf(err) != app.CodeRunNotActive {
+		if !errors.Is(err, artel.NotFound) && artel.CodeOf(err) != run.CodeRunNotActive {
 			return err
 		}
 		// The run has ended: the message starts the next one.
@@ -181,7 +183,7 @@ const maxField = 1_000_000 // bytes of one text field
 
 // A message is the content of the composer.
 type message struct {
-	app.Input
+	run.Input
 	now bool // to the active run, not queued
 }
 
@@ -244,7 +246,7 @@ func (ui *handler) readPart(r *http.Request, open func(*message) (artel.Conversa
 		if err != nil {
 			return err
 		}
-		var s app.Staged
+		var s artifact.Staged
 		s, err = ui.app.Artifacts.Stage(r.Context(), id, app.Upload{Body: part, Filename: part.Filename, DeclaredType: part.ContentType})
 		in.Uploads = append(in.Uploads, s)
 		return err

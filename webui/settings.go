@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/model"
 )
 
 // Prefs are the reader's preferences. The language comes from the profile; the
@@ -117,7 +117,7 @@ func (ui *handler) settings(w http.ResponseWriter, r *http.Request) {
 	f.Title = locale(r).Say(phrase.PageSettings, nil)
 	ui.show(w, r, http.StatusOK, "settings.html", struct {
 		frame
-		Findings []app.Finding
+		Findings []model.Finding
 		Doors    []Connection
 	}{f, ui.app.Models.Findings(r.Context()), connections()})
 }

@@ -213,9 +213,9 @@ func (s *site) seed(t testing.TB, title string, at time.Time, texts ...string) a
 }
 
 // all lists the conversations, the newest first.
-func (s *site) all(t *testing.T) []app.Listed {
+func (s *site) all(t *testing.T) []store.Listed {
 	t.Helper()
-	list, _, err := s.app.Conversations.List(t.Context(), app.ConversationQuery{Page: app.Page{Limit: 500}})
+	list, _, err := s.app.Conversations.List(t.Context(), store.ConversationQuery{Page: store.Page{Limit: 500}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
+	"github.com/artelhq/artel/run"
 )
 
 // A new conversation is with whom the reader chooses, with keys alone. Nobody
@@ -26,9 +26,9 @@ import (
 func TestAgentsAndQuestions(t *testing.T) {
 	t.Parallel()
 	s := newSiteOf(t, setup{ask: agent.Permissions{"call_subagent": agent.Ask}})
-	if _, err := s.app.Agents.Create(t.Context(), app.AgentDefinition{
+	if _, err := s.app.Agents.Create(t.Context(), agent.Definition{
 		Name: "hasty", Description: "Waits for nobody.", Prompt: "You are hasty.", Tools: []string{"create_artifact"},
-		Permissions: agent.Permissions{"create_artifact": agent.Ask}, Limits: app.AgentLimits{Answer: 1},
+		Permissions: agent.Permissions{"create_artifact": agent.Ask}, Limits: agent.Limits{Answer: 1},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestOpenEdits(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	id := s.send(t, "first", nil)
-	second, err := s.app.Runs.Send(t.Context(), id, app.Input{Text: "second"})
+	second, err := s.app.Runs.Send(t.Context(), id, run.Input{Text: "second"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestOpenEdits(t *testing.T) {
 			t.Errorf("%s the field has %q", when, got)
 		}
 	}
-	if _, err := s.app.Runs.Edit(t.Context(), id, turns[len(turns)-1].ID, app.Edit{}); err != nil {
+	if _, err := s.app.Runs.Edit(t.Context(), id, turns[len(turns)-1].ID, run.Edit{}); err != nil {
 		t.Fatal(err)
 	}
 	b.Until(`document.querySelector("#messages > .message:not(:first-child) .siblings")?.innerText.includes("2/2") && !document.querySelector("#status.active")`)

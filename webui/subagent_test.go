@@ -111,7 +111,7 @@ I was not allowed to.
 func chief(t *testing.T, text string) (*site, artel.Conversation) {
 	t.Helper()
 	s := newSiteOf(t, setup{demo: script(t, text), ask: agent.Permissions{"create_artifact": agent.Ask}})
-	for _, d := range []app.AgentDefinition{
+	for _, d := range []agent.Definition{
 		{Name: "deep", Prompt: "You write.", Tools: []string{"create_artifact"}},
 		{Name: "scribe", Prompt: "You write.", Tools: []string{"create_artifact"}},
 		{Name: "middle", Prompt: "You pass it on.", Subagents: []artel.AgentName{"deep"}},

@@ -15,7 +15,6 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/store"
@@ -126,7 +125,7 @@ func (b *tab) steer() {
 // one is chosen.
 func TestServiceIsChosen(t *testing.T) {
 	t.Parallel()
-	s := newSiteOf(t, setup{services: []model.Service{sharp, textOnly}, standard: app.AutoService, model: responder(func(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+	s := newSiteOf(t, setup{services: []model.Service{sharp, textOnly}, standard: model.AutoService, model: responder(func(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
 		return func(yield func(model.Delta, error) bool) {
 			_ = yield(model.TextDelta("Here I am."), nil) && yield(model.Finish{Reason: model.StopEnd}, nil)
 		}

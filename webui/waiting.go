@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/run"
 )
 
 // Waiting is shown below the thread: queued messages, and messages to be sent
@@ -18,13 +18,13 @@ import (
 type Waiting struct {
 	URL        string // address that cancels a message
 	Queued     []Queued
-	Injections []app.Injection
+	Injections []run.Injection
 	Compaction bool // the run compacts before its next step
 }
 
 // A Queued message is sent after the active run.
 type Queued struct {
-	app.QueuedMessage
+	run.QueuedMessage
 	Files []File
 }
 
@@ -83,12 +83,12 @@ func (s *stream) waitingNow(ctx context.Context, out *bytes.Buffer) error {
 // composer.
 func (ui *handler) cancelQueued(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
-	var run artel.RunID
+	var queued artel.RunID
 	if err == nil {
 		r.Body = http.MaxBytesReader(w, r.Body, maxField)
-		run, err = artel.ParseRunID(r.PostFormValue("run"))
+		queued, err = artel.ParseRunID(r.PostFormValue("run"))
 	}
-	var list app.Waiting
+	var list run.Waiting
 	if err == nil {
 		list, err = ui.app.Runs.Waiting(r.Context(), id)
 	}
@@ -96,9 +96,9 @@ func (ui *handler) cancelQueued(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	at := slices.IndexFunc(list.Queued, func(m app.QueuedMessage) bool { return m.Run == run })
+	at := slices.IndexFunc(list.Queued, func(m run.QueuedMessage) bool { return m.Run == queued })
 	if at >= 0 {
-		_, err = ui.app.Runs.Cancel(r.Context(), run)
+		_, err = ui.app.Runs.Cancel(r.Context(), queued)
 	}
 	switch {
 	case err != nil:
@@ -125,4 +125,4 @@ type Returned struct {
 	Attachments []artel.Ref
 }
 
-func returned(m app.QueuedMessage) Returned { return Returned{m.Run, m.Text, m.Attachments} }
+func returned(m run.QueuedMessage) Returned { return Returned{m.Run, m.Text, m.Attachments} }

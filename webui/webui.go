@@ -34,7 +34,9 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/run"
 )
 
 //go:embed templates/*.html
@@ -249,11 +251,11 @@ var statuses = map[artel.Kind]int{
 // explanations are the phrases of errors that a click can cause. Others keep the
 // text of the error, without operation and subject.
 var explanations = map[string]phrase.Key{
-	app.CodeRunActive:          phrase.PageRunActive,
-	app.CodePermissionResolved: phrase.PageDecided,
+	run.CodeRunActive:          phrase.PageRunActive,
+	run.CodePermissionResolved: phrase.PageDecided,
 	app.CodeStale:              phrase.PageStale,
-	app.CodeAgentReadOnly:      phrase.PageAgentsReadOnly,
-	app.CodeAgentExists:        phrase.PageAgentsExists,
+	settings.CodeAgentReadOnly: phrase.PageAgentsReadOnly,
+	settings.CodeAgentExists:   phrase.PageAgentsExists,
 	artel.CodeArtifactNotFound: phrase.PageNoArtifact,
 }
 

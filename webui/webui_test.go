@@ -19,9 +19,9 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model/provider/demo"
+	"github.com/artelhq/artel/store"
 )
 
 // answer is what the page answered: status, header and body.
@@ -239,7 +239,7 @@ func TestBadForms(t *testing.T) {
 			}
 		})
 	}
-	list, _, err := s.app.Conversations.List(t.Context(), app.ConversationQuery{})
+	list, _, err := s.app.Conversations.List(t.Context(), store.ConversationQuery{})
 	if err != nil || len(list) > 0 {
 		t.Errorf("%d conversations are left (%v)", len(list), err)
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/run"
 )
 
 // config is the configuration file. Every key is optional.
@@ -392,8 +393,8 @@ func (c config) agents() ([]agent.Definition, error) {
 }
 
 // smallCalls configures model calls outside of runs.
-func (c config) smallCalls() app.BackgroundTasks {
-	e := app.BackgroundTasks{Titles: c.Titles, Selector: c.Selector}
+func (c config) smallCalls() run.BackgroundTasks {
+	e := run.BackgroundTasks{Titles: c.Titles, Selector: c.Selector}
 	if e.Titles == "off" {
 		e.Titles = ""
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/inspect"
 	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/run/record"
 )
 
 func contextCommand(g *globals) *cobra.Command {
@@ -29,12 +30,12 @@ newest call of its newest run.`,
 }
 
 // callOf finds the model call given by an argument.
-func (g *globals) callOf(ctx context.Context, arg string) (app.ContextKey, error) {
+func (g *globals) callOf(ctx context.Context, arg string) (record.ContextKey, error) {
 	c := g.client()
 	if id, err := artel.ParseConversationID(arg); err == nil {
 		run, err := newestRun(ctx, c, id)
 		if err != nil {
-			return app.ContextKey{}, err
+			return record.ContextKey{}, err
 		}
 		arg = string(run)
 	}
@@ -43,14 +44,14 @@ func (g *globals) callOf(ctx context.Context, arg string) (app.ContextKey, error
 	}
 	run, err := artel.ParseRunID(arg)
 	if err != nil {
-		return app.ContextKey{}, err
+		return record.ContextKey{}, err
 	}
 	list, err := c.Contexts(ctx, run)
 	if err != nil {
-		return app.ContextKey{}, err
+		return record.ContextKey{}, err
 	}
 	if len(list.Items) == 0 {
-		return app.ContextKey{}, artel.Errorf(artel.NotFound, "context", arg, "the run has made no model call, or its records are gone")
+		return record.ContextKey{}, artel.Errorf(artel.NotFound, "context", arg, "the run has made no model call, or its records are gone")
 	}
 	return list.Items[len(list.Items)-1].ContextKey, nil
 }
@@ -109,7 +110,7 @@ func contextShowCommand(g *globals) *cobra.Command {
 	return cmd
 }
 
-func printBlocks(w printer, list []app.Block) {
+func printBlocks(w printer, list []record.Block) {
 	for _, b := range list {
 		by := b.Processor
 		if len(b.Changed) > 0 {
@@ -182,7 +183,7 @@ func contextDiffCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var with app.ContextKey
+			var with record.ContextKey
 			if len(args) == 2 {
 				if with, err = g.callOf(cmd.Context(), args[1]); err != nil {
 					return err
@@ -197,7 +198,7 @@ func contextDiffCommand(g *globals) *cobra.Command {
 	}
 }
 
-func printContextDiff(w printer, d app.ContextDiff) {
+func printContextDiff(w printer, d inspect.ContextDiff) {
 	w.linef("%s/%d → %s/%d: %.1f %% stands there again (%d of %d bytes)", d.Before.Run, d.Before.Number, d.After.Run, d.After.Number, 100*d.Prefix.Ratio, d.Prefix.Bytes, d.Prefix.Before)
 	if f := d.First; f != nil {
 		w.linef("first difference at byte %d: %s %s by %s", f.Offset, f.Cause, f.Message, strings.Join(f.Processors, ", "))
@@ -208,7 +209,7 @@ func printContextDiff(w printer, d app.ContextDiff) {
 		w.linef("is:  %q", f.Is)
 	}
 	for _, m := range d.Messages {
-		if m.Change != app.Same {
+		if m.Change != inspect.Same {
 			w.linef("%s\t%s\t%s\t%s\t%d tokens", m.Change, m.Role, m.ID, m.Origin, m.Tokens)
 		}
 	}

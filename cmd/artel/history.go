@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/internal/phrase"
@@ -37,12 +37,12 @@ func versionsCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			scope := app.Visible
+			scope := artifact.Visible
 			switch {
 			case edits:
-				scope = app.Journal
+				scope = artifact.Journal
 			case live:
-				scope = app.WithLive
+				scope = artifact.WithLive
 			}
 			list, err := g.client().Versions(cmd.Context(), ref, scope)
 			if err != nil {
@@ -62,7 +62,7 @@ func versionsCommand(g *globals) *cobra.Command {
 }
 
 // stateOf describes an entry's state other than being a version.
-func stateOf(v app.Entry) string {
+func stateOf(v artifact.Entry) string {
 	switch {
 	case v.Live:
 		return "live"

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/probe"
 )
 
@@ -138,7 +138,7 @@ func joined(cs []artel.Capability) string {
 	return strings.Join(words, ",")
 }
 
-func sourceOf(p app.Provenance) string {
+func sourceOf(p model.Provenance) string {
 	if p == "" {
 		return "nobody"
 	}

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
 )
@@ -111,7 +110,7 @@ func TestServicesAreReadAgain(t *testing.T) {
 		if got := routing(); got != "image_url" {
 			t.Errorf("with a broken file routing is %q", got)
 		}
-		var findings httpapi.List[app.Finding]
+		var findings httpapi.List[model.Finding]
 		fetchJSON(t, p.url+"/api/v1/findings", &findings)
 		if f := findings.Items[0]; f.Problem != model.Unreadable || f.Place != "artel.yaml" || f.Detail == "" {
 			t.Errorf("findings: %+v", findings.Items)

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/fetch"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 )
 
 // modelClient may reach this machine and private networks, because the operator
@@ -127,8 +127,8 @@ func (s *server) ask(parent context.Context) {
 // defaultService is the default service: the configured one, or "auto" for a choice
 // per message.
 func (s *server) defaultService() artel.ServiceID {
-	if _, named := s.services.Lookup(app.AutoService); s.config.DefaultService == app.AutoService && !named {
-		return app.AutoService
+	if _, named := s.services.Lookup(model.AutoService); s.config.DefaultService == model.AutoService && !named {
+		return model.AutoService
 	}
 	return s.services.Default().ID
 }
@@ -152,7 +152,7 @@ func (s *server) checkWords() {
 		}
 	}
 	for key, id := range map[string]artel.ServiceID{"titles": s.config.smallCalls().Titles, "selector": s.config.Selector} {
-		if found, ok := s.services.Lookup(id); id != "" && id != app.OwnService && (!ok || !found.Callable()) {
+		if found, ok := s.services.Lookup(id); id != "" && id != run.OwnService && (!ok || !found.Callable()) {
 			s.log.Warn("configuration: "+key+" names no service that can be called; it is switched off", "service", id)
 		}
 	}

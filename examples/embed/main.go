@@ -24,6 +24,7 @@ import (
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store/sqlite"
 )
 
@@ -63,7 +64,7 @@ func talk(ctx context.Context, w io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	run, err := a.Runs.Send(ctx, conversation.ID, app.Input{Text: "Read this and report.", Attachments: []string{string(files[0].ID)}})
+	run, err := a.Runs.Send(ctx, conversation.ID, run.Input{Text: "Read this and report.", Attachments: []string{string(files[0].ID)}})
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 )
 
 // A block is a piece of media in a client library's own format: bytes or a name.
@@ -203,7 +203,7 @@ func (b *block) locate(kind, address string) bool {
 // hasDeclaredType reports whether the detected type of the bytes is the declared
 // one, and fits the type of the part.
 func (b *block) hasDeclaredType(kind string) bool {
-	detected := media.Detect(b.data[:min(len(b.data), app.MaxHead)], media.Hint{})
+	detected := media.Detect(b.data[:min(len(b.data), run.MaxHead)], media.Hint{})
 	major, _, _ := strings.Cut(b.mediaType, "/")
 	switch kind {
 	case "image-data", "image", "image_url":

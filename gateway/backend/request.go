@@ -19,6 +19,7 @@ import (
 	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
 
@@ -61,7 +62,7 @@ func inspect(ctx context.Context, blobs blob.Store, d artel.Digest, size int64, 
 		return artel.MediaInfo{}, err
 	}
 	defer b.Close()
-	head, err := io.ReadAll(io.LimitReader(b, app.MaxHead))
+	head, err := io.ReadAll(io.LimitReader(b, run.MaxHead))
 	if err != nil {
 		return artel.MediaInfo{}, err
 	}

@@ -60,8 +60,8 @@ type Input struct {
 	History []artel.Message
 	// CutOff holds the calls at the end of History that an earlier attempt
 	// started and whose outcome is unknown, each with the artifacts that it had
-	// edited. A call is repeated if its tool allows that; otherwise the model
-	// is told that it was interrupted.
+	// edited. A call is repeated if its tool allows that; otherwise its
+	// result says that it was interrupted.
 	CutOff map[artel.CallID][]artel.Ref
 	// Nested holds the messages of subagents in earlier attempts at this run.
 	// They count toward the limits.

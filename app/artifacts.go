@@ -17,23 +17,23 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Artifacts are the use cases of artifacts outside a run. Where a method takes
-// a message "at", it chooses the branch; "" is the active one.
+// Artifacts are the use cases of artifacts outside a run. In methods with a
+// message "at", it selects the branch; "" is the active one.
 type Artifacts struct{ core *core }
 
 // Versions are the use cases of the versions of artifacts and the edits between
 // them.
 type Versions struct{ core *core }
 
-// An Upload is one file as it arrives. Body is read once, to its end.
+// An Upload is one incoming file. Body is read once, to its end.
 type Upload struct {
 	Body         io.Reader
 	Filename     string
 	DeclaredType string
 }
 
-// Stage takes the bytes of an upload in, as a stream, and decides what they
-// are. Nothing is visible before [Artifacts.Add].
+// Stage stores the bytes of an upload, as a stream, and detects their type.
+// Nothing is visible before [Artifacts.Add].
 func (as *Artifacts) Stage(ctx context.Context, c artel.ConversationID, u Upload) (artifact.Staged, error) {
 	if _, err := as.core.branch(ctx, c, ""); err != nil {
 		return artifact.Staged{}, err
@@ -57,7 +57,7 @@ func (as *Artifacts) List(ctx context.Context, c artel.ConversationID, at artel.
 	return as.core.artifacts.List(ctx, artel.OwnerOf(ctx), c, at)
 }
 
-// Find returns one artifact as it is now on a branch, and its text where it
+// Find returns the current state of an artifact on a branch, and its text if it
 // is text.
 func (as *Artifacts) Find(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, *string, error) {
 	at, err := as.core.branch(ctx, c, at)
@@ -73,7 +73,7 @@ func (as *Artifacts) Find(ctx context.Context, c artel.ConversationID, id artel.
 		return artel.Artifact{}, nil, err
 	}
 	if v.Number != a.Version {
-		// An edit came in between; the text is the truth.
+		// An edit came in between; the text is the newer state.
 		live := a.Live
 		a = v.Artifact(c, id, a.CreatedAt)
 		a.Live = live
@@ -89,7 +89,7 @@ func (vs *Versions) List(ctx context.Context, c artel.ConversationID, id artel.A
 	return vs.core.artifacts.Versions(ctx, artel.OwnerOf(ctx), c, id)
 }
 
-// Find returns one visible version, and its text where it is text.
+// Find returns one visible version, and its text if it is text.
 func (vs *Versions) Find(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, *string, error) {
 	v, err := vs.core.artifacts.Version(ctx, artel.OwnerOf(ctx), c, id, number)
 	if err != nil || v.IsBinary() {
@@ -99,8 +99,8 @@ func (vs *Versions) Find(ctx context.Context, c artel.ConversationID, id artel.A
 	return v, &text, err
 }
 
-// Open returns the bytes of an artifact as they came: of a version, or for 0
-// of the head of a branch without the edits of an active run.
+// Open returns the unchanged bytes of an artifact: of a version, or for 0 of the
+// head of a branch without the edits of an active run.
 func (as *Artifacts) Open(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, at artel.MessageID) (File, error) {
 	at, err := as.core.branch(ctx, c, at)
 	if err != nil {
@@ -120,8 +120,7 @@ func (as *Artifacts) Open(ctx context.Context, c artel.ConversationID, id artel.
 	return fileOf(ctx, content, string(id), number > 0), nil
 }
 
-// OpenLive is Open with the edits of an active run, and by number with any
-// edit that there ever was.
+// OpenLive is Open including the edits of an active run, and by number any edit.
 func (as *Artifacts) OpenLive(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, at artel.MessageID) (File, error) {
 	at, err := as.core.branch(ctx, c, at)
 	if err != nil {
@@ -142,9 +141,9 @@ func (as *Artifacts) OpenLive(ctx context.Context, c artel.ConversationID, id ar
 	return fileOf(ctx, content, string(id), pinned), nil
 }
 
-// Route says what a model would get of an artifact. The result opens the bytes
-// when it is encoded, and only if it needs them; a text that has to be taken
-// out or written down first is made at once.
+// Route returns the form in which a model would get an artifact. The result
+// opens the bytes when it is encoded, and only if needed; extraction and
+// transcription happen at once.
 func (as *Artifacts) Route(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, at artel.MessageID, t Target) (*route.Result, error) {
 	a, text, err := as.Find(ctx, c, id, at)
 	if err != nil {
@@ -167,7 +166,7 @@ func (as *Artifacts) Route(ctx context.Context, c artel.ConversationID, id artel
 	}, as.core.target(t), as.core.locale), nil
 }
 
-// makers makes other forms of bytes that are kept; they are remembered.
+// makers makes derived forms of stored bytes; they are cached.
 func (k *core) makers(ctx context.Context, s rendition.Source) route.Makers {
 	owner := artel.OwnerOf(ctx)
 	return route.Makers{
@@ -182,7 +181,7 @@ func (k *core) makers(ctx context.Context, s rendition.Source) route.Makers {
 	}
 }
 
-// branch checks that c is there and returns the leaf that at means.
+// branch checks that c exists and returns the leaf that at selects.
 func (k *core) branch(ctx context.Context, c artel.ConversationID, at artel.MessageID) (artel.MessageID, error) {
 	err := k.view(ctx, func(tx store.Tx) error {
 		conversation, err := tx.Conversations.Get(c)
@@ -199,10 +198,10 @@ func (k *core) branch(ctx context.Context, c artel.ConversationID, at artel.Mess
 	return at, err
 }
 
-// Text returns what there is to read of an artifact: of a document the text
-// that was taken out of it, as Markdown, and of a text itself. Number 0 is the
-// head of a branch with the edits of an active run, any other a visible
-// version. Nothing of it is kept with the artifact.
+// Text returns the text of an artifact: extracted from a document as Markdown,
+// or the text itself. Number 0 is the head of a branch with the edits of an
+// active run, any other a visible version. The extraction is not stored with the
+// artifact.
 func (as *Artifacts) Text(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, at artel.MessageID) (artifact.Derived, error) {
 	at, err := as.core.branch(ctx, c, at)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // Events are the use cases of a conversation's log.
 type Events struct{ core *core }
 
-// MaxEvents is the most that one page of a log holds.
+// MaxEvents is the maximum number of events in one page of a log.
 const MaxEvents = 500
 
 // Page returns at most limit events after a number (0: [MaxEvents]).
@@ -36,8 +36,8 @@ func (es *Events) Page(ctx context.Context, c artel.ConversationID, after artel.
 	return events, err
 }
 
-// Last returns the number of the newest event; 0 where there is none. It is of
-// kind NotFound where there is no such conversation.
+// Last returns the number of the newest event, or 0 if there is none. An unknown
+// conversation is of kind NotFound.
 func (es *Events) Last(ctx context.Context, c artel.ConversationID) (seq artel.Seq, err error) {
 	err = es.core.view(ctx, func(tx store.Tx) error {
 		if _, err := tx.Conversations.Get(c); err != nil {
@@ -50,8 +50,7 @@ func (es *Events) Last(ctx context.Context, c artel.ConversationID) (seq artel.S
 }
 
 // Contexts returns how the newest model calls sent attachments, up to an event's
-// number: at most limit payloads of [artel.EventContextBuilt], in
-// order.
+// number: at most limit payloads of [artel.EventContextBuilt], in order.
 func (es *Events) Contexts(ctx context.Context, c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.ContextBuilt, error) {
 	var events []artel.Event
 	err := es.core.view(ctx, func(tx store.Tx) (err error) {
@@ -67,12 +66,12 @@ func (es *Events) Contexts(ctx context.Context, c artel.ConversationID, upTo art
 	return out, err
 }
 
-// maxMilestones is how many turnings of one conversation are told.
+// maxMilestones is the maximum number of milestones returned for one
+// conversation.
 const maxMilestones = 1000
 
-// Milestones returns the events that tell where histories were summed up, where
-// runs went on with another service, and which was chosen for them, in order:
-// the newest thousand.
+// Milestones returns the events of compactions, fallbacks and chosen services,
+// in order: the newest thousand.
 func (es *Events) Milestones(ctx context.Context, c artel.ConversationID) (events []artel.Event, err error) {
 	err = es.core.view(ctx, func(tx store.Tx) error {
 		events, err = tx.Events.Milestones(c, maxMilestones)
@@ -81,17 +80,17 @@ func (es *Events) Milestones(ctx context.Context, c artel.ConversationID) (event
 	return events, err
 }
 
-// Follow yields the events after a number and then what comes, until ctx
-// ends: the log, live text, and a zero event after each heartbeat of silence
-// (see [event.Log.Follow]). The first event in a run about a text artifact,
-// each that no spans tell of, and each result of a tool that shows one carry
-// its content at that version, where that is not too long.
+// Follow yields the events after a number and then new ones until ctx ends: the
+// log, streamed text, and a zero event after each heartbeat without events (see
+// [event.Log.Follow]). The following payloads carry the content at their version
+// if it is not too long: the first event in a run about a text artifact, each
+// change without spans, and each tool result that shows a text artifact.
 func (es *Events) Follow(ctx context.Context, c artel.ConversationID, after artel.Seq, heartbeat time.Duration) iter.Seq2[artel.Event, error] {
 	return es.FollowWith(ctx, c, after, event.FollowOptions{Heartbeat: heartbeat})
 }
 
-// FollowWith is Follow with options. What several followers get of one event
-// shares its memory, and must not be changed.
+// FollowWith is Follow with options. Followers of one event share its memory and
+// must not change it.
 func (es *Events) FollowWith(ctx context.Context, c artel.ConversationID, after artel.Seq, o event.FollowOptions) iter.Seq2[artel.Event, error] {
 	return func(yield func(artel.Event, error) bool) {
 		type sight struct {
@@ -108,7 +107,7 @@ func (es *Events) FollowWith(ctx context.Context, c artel.ConversationID, after 
 				})
 			case artel.EventArtifactUpdated:
 				e.Data = enrich(e.Data, func(p *artel.ArtifactUpdated) {
-					// Spans tell of it, to whoever has what was there before.
+					// The spans describe the change to followers that have the previous version.
 					if s := (sight{e.Run, p.ID}); !seen[s] || p.ContentOmitted {
 						p.Content, p.ContentOmitted = es.snapshot(ctx, c, p.Artifact)
 						seen[s] = p.Content != nil
@@ -124,7 +123,7 @@ func (es *Events) FollowWith(ctx context.Context, c artel.ConversationID, after 
 	}
 }
 
-// enrich lets add change a payload; what cannot be read stays as it is.
+// enrich lets add change a payload; an unreadable payload stays unchanged.
 func enrich[P artel.Payload](data json.RawMessage, add func(*P)) json.RawMessage {
 	var p P
 	if json.Unmarshal(data, &p) != nil {
@@ -137,7 +136,7 @@ func enrich[P artel.Payload](data json.RawMessage, add func(*P)) json.RawMessage
 	return data
 }
 
-// snapshot returns the text of a at its version, where it is short enough.
+// snapshot returns the text of a at its version if it is short enough.
 func (es *Events) snapshot(ctx context.Context, c artel.ConversationID, a artel.Artifact) (content *string, omitted bool) {
 	if a.Binary || a.Deleted {
 		return nil, false
@@ -152,8 +151,8 @@ func (es *Events) snapshot(ctx context.Context, c artel.ConversationID, a artel.
 	return &text, false
 }
 
-// addSnapshot gives the artifact in a tool's metadata its content, where it is
-// a text of this conversation.
+// addSnapshot adds the content of the artifact in a tool's metadata, if it is a
+// text of this conversation.
 func (es *Events) addSnapshot(ctx context.Context, c artel.ConversationID, metadata map[string]any) {
 	snapshot, ok := metadata["artifact_snapshot"].(map[string]any)
 	text, _ := metadata["ref"].(string)

@@ -18,37 +18,37 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// An Exported is a file that comes into being while it is written.
+// An Exported is a file that is generated while it is written.
 type Exported struct {
-	Filename  string // one that every system takes
-	MediaType string // with a charset where it has one
-	Version   int    // of the artifact that it was made of; 0: a conversation
-	// Write writes the file, for whom the context says. When it fails, what
-	// was written until then is of no use.
+	Filename  string // valid on every operating system
+	MediaType string // with a charset if it has one
+	Version   int    // of the exported artifact; 0: a conversation
+	// Write writes the file for the owner in the context. After an error the output
+	// is unusable.
 	Write func(context.Context, io.Writer) error
 }
 
-// The formats that a text is exported in.
+// The export formats of a text.
 const (
 	FormatDOCX     = "docx"
 	FormatHTML     = "html"
 	FormatMarkdown = "md"
 )
 
-// An ExportQuery says of what an export is made, and what is made of it.
+// An ExportQuery selects an artifact version and an export format.
 type ExportQuery struct {
 	Format  string          // one of the formats
 	Version int             // 0: the newest of the branch
 	At      artel.MessageID // "": the active branch
-	Live    bool            // also what only the journal has
+	Live    bool            // include unfolded edits of the journal
 }
 
 const mediaDOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
-// Export makes a document of a text artifact, with the pictures that are
-// artifacts, as they are on the branch. Markdown is the text with its refs, and
-// any other text keeps its type in that format. Bytes that are no text are of
-// kind Unsupported, an unknown format of kind Invalid.
+// Export makes a document from a text artifact, with the pictures it shows as
+// they are on the branch. Markdown keeps its refs, and any other text keeps its
+// type in that format. Binary content is of kind Unsupported, an unknown format
+// of kind Invalid.
 func (as *Artifacts) Export(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, q ExportQuery) (Exported, error) {
 	const op = "app.Artifacts.Export"
 	if !slices.Contains([]string{FormatDOCX, FormatHTML, FormatMarkdown}, q.Format) {
@@ -100,7 +100,7 @@ func (as *Artifacts) Export(ctx context.Context, c artel.ConversationID, id arte
 	return out, nil
 }
 
-// stemOf is a name without the extension that says what the text was.
+// stemOf is a name without the extension of a text file.
 func stemOf(name, mediaType string) string {
 	ext := path.Ext(name)
 	if ext != name && slices.Contains([]string{media.Extension(mediaType), ".md", ".markdown", ".txt"}, strings.ToLower(ext)) {
@@ -109,7 +109,7 @@ func stemOf(name, mediaType string) string {
 	return name
 }
 
-// pictures opens what the texts of a branch show.
+// pictures opens the pictures shown by the texts of a branch.
 func (k *core) pictures(c artel.ConversationID, at artel.MessageID) export.Opener {
 	return func(ctx context.Context, ref artel.Ref) (content artifact.Content, err error) {
 		leaf := at
@@ -126,10 +126,9 @@ func (k *core) pictures(c artel.ConversationID, at artel.MessageID) export.Opene
 	}
 }
 
-// Export makes a ZIP of a whole conversation, as package export specifies it:
-// all messages and visible versions of all branches. language is what the
-// reader prefers, as a tag or an Accept-Language header; "" is the
-// deployment's.
+// Export makes a ZIP of a whole conversation, in the format of package export:
+// all messages and visible versions of all branches. language is the preferred
+// language as a tag or an Accept-Language header; "" is the deployment's.
 func (cs *Conversations) Export(ctx context.Context, id artel.ConversationID, language string) (Exported, error) {
 	c, err := cs.Find(ctx, id)
 	if err != nil {
@@ -154,8 +153,8 @@ func (cs *Conversations) Export(ctx context.Context, id artel.ConversationID, la
 	}, nil
 }
 
-// allMessages reads the messages page by page, so that a long conversation is
-// never whole in memory.
+// allMessages reads the messages page by page, so a long conversation is never
+// in memory as a whole.
 func (cs *Conversations) allMessages(ctx context.Context, id artel.ConversationID) iter.Seq2[artel.Message, error] {
 	return func(yield func(artel.Message, error) bool) {
 		for p := (store.Page{Limit: 500}); ; {

@@ -21,42 +21,41 @@ type Files struct {
 	publicBase string
 }
 
-// FileOptions are how files leave by other ways than the API itself, how long
-// they stay, and when texts become files.
+// FileOptions configure URLs of files, retention, and the size from which text
+// becomes a file.
 type FileOptions struct {
-	// Key signs addresses. With it, addresses for every file can be made. nil: a
-	// key of this process, so that no address outlives it.
+	// Key signs URLs. nil: a key of this process, so URLs end with it.
 	Key []byte
 
-	// PublicBase is the address of a CDN, or another way in, that takes what it has not from
-	// [tool.ToolResultsURL] of this server; "": there is none. See [Files.Elsewhere].
+	// PublicBase is the URL of a CDN or proxy in front of [tool.ToolResultsURL] of
+	// this server; "": none. See [Files.Elsewhere].
 	PublicBase string
 
-	// Retention is how long the results of tools stay that nothing refers to;
-	// 0: DefaultRetention, negative: for ever.
+	// Retention is how long unreferenced tool results are kept; 0: DefaultRetention,
+	// negative: no expiry.
 	Retention time.Duration
 
-	// Alone returns an error if another database may refer to the bytes; then none
-	// are removed. nil: no other does.
+	// Alone returns an error if another database may refer to the bytes; nothing is
+	// deleted then. nil: no other database does.
 	Alone func() error
 
-	// Shown is how much of a tool's result events and models are shown; the
-	// whole of a longer one is kept as an artifact.
+	// Shown is the length of a tool result shown in events and to models; a longer
+	// one is stored as an artifact.
 	Shown tool.Shown
 
-	// Held knows which bytes model services hold; nil: none do.
+	// Held tracks the bytes uploaded to model services; nil: none are.
 	Held Held
 }
 
-// Held knows which bytes model services hold, and has them deleted there.
+// Held tracks the bytes uploaded to model services and deletes them there.
 type Held interface {
-	// Drop says that bytes were deleted here. It does not wait for anybody.
+	// Drop deletes the uploads of bytes that were deleted here, in the background.
 	Drop(digests ...artel.Digest)
-	// Digests are those of all bytes that services hold.
+	// Digests returns the digests of all uploads.
 	Digests() []artel.Digest
 }
 
-// nobody holds anything.
+// noHeld is a Held without uploads.
 type noHeld struct{}
 
 // Drop implements [Held].
@@ -65,27 +64,26 @@ func (noHeld) Drop(...artel.Digest) {}
 // Digests implements [Held].
 func (noHeld) Digests() []artel.Digest { return nil }
 
-// A File is some bytes and what a face needs to serve them. The caller closes
-// Content.
+// A File is the content of a ref with the facts needed to serve it. The caller
+// closes Content.
 type File struct {
 	Content   artifact.Content
 	Info      artel.MediaInfo
 	Digest    artel.Digest
 	Filename  string
 	Modified  time.Time
-	Immutable bool // the ref that led here can never mean other bytes
+	Immutable bool // the ref always means these bytes
 
 	owner artel.Owner
 
-	// Signed is how long the signature that opened it still holds; 0: none
-	// did.
+	// Signed is the remaining validity of the signature used; 0: none was used.
 	Signed time.Duration
 }
 
-// Open returns what a ref points to: the long form of an artifact, or a blob
-// that is a version of the owner's, or was left by a request of theirs to the
-// gateway. Anything else is not found. What a ref is
-// made of is only ever compared with ids and digests, and never part of a path.
+// Open returns the content of a ref: the long form of an artifact, or a blob
+// that is a version of the owner or belongs to one of the owner's gateway
+// requests. Anything else is of kind NotFound. Parts of a ref are only compared
+// with ids and digests, never used in a path.
 func (fs *Files) Open(ctx context.Context, ref string) (File, error) {
 	r, err := artel.ParseRef(ref)
 	if err != nil {
@@ -110,8 +108,8 @@ func (fs *Files) Open(ctx context.Context, ref string) (File, error) {
 	return fileOf(ctx, content, string(r.Artifact), r.Immutable()), nil
 }
 
-// OpenNamed is Open for a name under [tool.ToolResultsURL]: the hexadecimal digits
-// of a digest and an extension, which says nothing and may be any.
+// OpenNamed is Open for a name below [tool.ToolResultsURL]: the hexadecimal
+// digits of a digest and an arbitrary extension.
 func (fs *Files) OpenNamed(ctx context.Context, name string) (File, error) {
 	d, err := namedDigest(name)
 	if err != nil {
@@ -120,7 +118,7 @@ func (fs *Files) OpenNamed(ctx context.Context, name string) (File, error) {
 	return fs.Open(ctx, artel.BlobRef(d).String())
 }
 
-// namedDigest reads a name that [tool.FileName] could have made.
+// namedDigest parses a name made by [tool.FileName].
 func namedDigest(name string) (artel.Digest, error) {
 	digits, ext, dotted := strings.Cut(name, ".")
 	d, err := artel.ParseDigest("sha256-" + digits)
@@ -133,25 +131,25 @@ func namedDigest(name string) (artel.Digest, error) {
 	return d, nil
 }
 
-// FileURL is the path under which a face serves what ref points to. The same
-// ref always has the same one, byte for byte, so that what a model is shown
-// does not change from call to call.
+// FileURL is the path under which a face serves a ref. It is the same for every
+// call, so that model requests do not change between calls.
 func FileURL(ref artel.Ref) string { return tool.FileURL(ref) }
 
-// FilesURL is what every [FileURL] begins with.
+// FilesURL is the prefix of every [FileURL].
 const FilesURL = tool.FilesURL
 
-// ContentType says how a page shows bytes; see [tool.ContentType].
+// ContentType returns the type with which a page shows bytes; see
+// [tool.ContentType].
 func ContentType(m artel.MediaInfo) string { return tool.ContentType(m) }
 
-// Extension is the usual one of a media type, with its dot; "": it has none.
+// Extension is the usual extension of a media type, with its dot, or "".
 func Extension(mediaType string) string { return media.Extension(mediaType) }
 
-// Reducible reports whether smaller pictures are made of those of a type; see
+// Reducible reports whether thumbnails are made of pictures of a type; see
 // [Files.Thumbnail].
 func Reducible(mediaType string) bool { return picture.Supports(mediaType) }
 
-// MaxPixels is how many pixels a picture may have of which smaller ones are made.
+// MaxPixels is the maximum number of pixels of a picture to make thumbnails of.
 const MaxPixels = picture.MaxPixels
 
 func fileOf(ctx context.Context, c artifact.Content, id string, immutable bool) File {

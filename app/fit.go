@@ -12,7 +12,7 @@ import (
 	"github.com/artelhq/artel/run"
 )
 
-// A Fit says what a model would get of a [Candidate].
+// A Fit is the form in which a model would get a [Candidate].
 type Fit struct {
 	Filename  string            `json:"filename"`
 	Info      artel.MediaInfo   `json:"info"`
@@ -24,15 +24,11 @@ type Fit struct {
 	Suggested []artel.ServiceID `json:"suggested,omitempty"` // services that take it
 }
 
-// Fit says what the service would get of each file, in their order, if they
-// were sent now; nothing is kept and nobody is asked. "" is the default
-// service, and [AutoService] the one that would be chosen for the files by rule;
-// one that is not there, and a file of some size without its first bytes, are of
-// kind Invalid.
-//
-// A run decides by the same rule. It knows all of the bytes, though: a file
-// that is text as far as [MaxHead] and binary after it turns out as binary, and
-// one that is damaged, so that no other form of it can be made, is described.
+// Fit returns the form in which the service would get each file, in order, if
+// they were sent now; nothing is stored and no service is called. "" is the
+// default service, and [AutoService] the one that would be chosen for the files
+// by rule. An unknown service, and a non-empty file without its first bytes, are
+// of kind Invalid.
 func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []run.Candidate) ([]Fit, error) {
 	s := m.core.services.Default()
 	if service == "" {

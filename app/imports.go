@@ -26,7 +26,7 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Imports are the use cases of bringing conversations in.
+// Imports are the use cases of importing conversations.
 type Imports struct {
 	core     *core
 	spoolDir string
@@ -35,14 +35,14 @@ type Imports struct {
 	maxText  int64 // bytes of the text of one version, in UTF-8
 }
 
-// zipOfVersions says how many of the largest versions may be in a ZIP that is
-// taken in: whoever allows for longer ones gets room for their export.
+// zipOfVersions is the size limit of an imported ZIP in multiples of the largest
+// version.
 const zipOfVersions = 20
 
 // newImports takes its limits from those of artifacts.
 func newImports(k *core, spoolDir string, o artifact.Options) *Imports {
 	maxBytes := cmp.Or(o.MaxBytes, artifact.DefaultMaxBytes)
-	maxZIP := int64(math.MaxInt64 - 1) // one more is read than is taken
+	maxZIP := int64(math.MaxInt64 - 1) // one more byte is read than accepted
 	if maxBytes < maxZIP/zipOfVersions {
 		maxZIP = zipOfVersions * maxBytes
 	}
@@ -52,8 +52,7 @@ func newImports(k *core, spoolDir string, o artifact.Options) *Imports {
 	}
 }
 
-// A StagedImport is a ZIP that has arrived and was found whole. The caller
-// closes it.
+// A StagedImport is a received and validated ZIP. The caller closes it.
 type StagedImport struct {
 	Digest artel.Digest // of the ZIP
 
@@ -61,24 +60,24 @@ type StagedImport struct {
 	archive *export.Archive
 }
 
-// Close removes the ZIP from the disk.
+// Close deletes the ZIP from the disk.
 func (s *StagedImport) Close() error {
 	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
 }
 
-// Imported is what an import has made.
+// Imported is the result of an import.
 type Imported struct {
 	Conversation artel.Conversation `json:"conversation"`
 	Messages     int                `json:"messages"`
 	Artifacts    int                `json:"artifacts"`
 	Versions     int                `json:"versions"`
-	NoAgent      artel.AgentName    `json:"no_agent,omitempty"`   // that it named and that is not here; the default takes its place
+	NoAgent      artel.AgentName    `json:"no_agent,omitempty"`   // missing here; replaced by the default
 	NoService    artel.ServiceID    `json:"no_service,omitempty"` // likewise
 }
 
-// Stage takes a ZIP in, as a stream, and checks it. What is no conversation
-// that was exported is of kind Invalid, TooLarge or Unsupported, and its text
-// names what is wrong with which entry.
+// Stage stores a streamed ZIP and validates it. An invalid export is of kind
+// Invalid, TooLarge or Unsupported, and the error names the entry and the
+// problem.
 func (is *Imports) Stage(ctx context.Context, body io.Reader) (_ *StagedImport, err error) {
 	const op = "app.Imports.Stage"
 	f, err := os.CreateTemp(is.spoolDir, "artel-spool-*")
@@ -107,12 +106,12 @@ func (is *Imports) Stage(ctx context.Context, body io.Reader) (_ *StagedImport, 
 	return s, nil
 }
 
-// Import makes a new conversation of a ZIP, with new ids of its own and of its
-// messages, and the ids and numbers that artifacts and versions had. What
-// messages say of the old conversation leads to the new one; texts of artifacts
-// stay as they are. It belongs to no run. All of it appears at once, at the
-// end; what an import that broke off has left is never seen, and [App.Purge]
-// removes it.
+// Import creates a new conversation from a ZIP, with new ids for itself and its
+// messages; artifacts and versions keep their ids and numbers. References in
+// messages to the old conversation are rewritten; texts of artifacts are
+// unchanged. It belongs to no run. The conversation becomes visible as a whole
+// at the end; the remains of a failed import are never visible, and [App.Purge]
+// deletes them.
 func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error) {
 	now := is.core.now()
 	old := s.archive.Conversation
@@ -153,14 +152,14 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 	return out, nil
 }
 
-// importing is one import at work.
+// importing is the state of one import.
 type importing struct {
 	*Imports
 	archive  *export.Archive
-	led      *strings.Replacer // from the old conversation to the new one
+	led      *strings.Replacer // rewrites references to the old conversation
 	batch    batch
 	messages map[artel.MessageID]artel.MessageID // new ids by old ones
-	kept     map[artel.Digest]artel.Artifact     // made of media that stood in messages as text
+	kept     map[artel.Digest]artel.Artifact     // made of media encoded in messages
 }
 
 // message returns the new id of a message.
@@ -198,7 +197,7 @@ func (in *importing) everything(ctx context.Context) error {
 		}
 		known := map[int]bool{}
 		for _, v := range a.Versions {
-			if !known[v.Parent] { // an edit between versions, which the ZIP has not
+			if !known[v.Parent] { // an edit between versions, which is not exported
 				v.Parent = 0
 			}
 			known[v.Number] = true
@@ -230,13 +229,13 @@ func (in *importing) everything(ctx context.Context) error {
 	return in.batch.flush(ctx)
 }
 
-// variables keeps those of a message, which are told as they are.
+// variables stores the variables of a message unchanged.
 func (in *importing) variables(ctx context.Context, v export.Variables) error {
 	var of macro.Variables
 	raw := v.Value
 	err := json.Unmarshal(raw, &of)
 	if err == nil {
-		raw, err = json.Marshal(of) // what else stands there is not kept
+		raw, err = json.Marshal(of) // other keys are dropped
 	}
 	if err != nil {
 		return artel.Errorf(artel.Invalid, "app.Imports.Import", string(v.Message), "its variables cannot be read: %w", err)
@@ -248,8 +247,8 @@ func (in *importing) variables(ctx context.Context, v export.Variables) error {
 	return in.batch.add(ctx, len(raw), func(tx store.Tx) error { return tx.Variables.Put(in.batch.id, m, raw) })
 }
 
-// withoutMedia returns the parts of a message without what stands in them as
-// text and is media. Each becomes an artifact that belongs to the message.
+// withoutMedia returns the parts of a message without media encoded in their
+// text. Each medium becomes an artifact of the message.
 func (in *importing) withoutMedia(ctx context.Context, m artel.Message) (artel.Parts, error) {
 	b, err := m.Parts.MarshalJSON()
 	if err != nil {
@@ -264,7 +263,7 @@ func (in *importing) withoutMedia(ctx context.Context, m artel.Message) (artel.P
 	for i, s := range f.Staged() {
 		a, ok := in.kept[s.Digest]
 		if !ok {
-			// Artifacts come after messages; these ids are not those of any.
+			// Artifacts follow the messages; these ids do not collide with theirs.
 			id := artel.ArtifactID(string(s.Info.Kind) + "_" + s.Digest.Hex()[:16] + media.Extension(s.Info.MediaType))
 			v := s.Version(artifact.AuthorUser, m.CreatedAt)
 			v.Number, v.Message, v.Title = 1, m.ID, cmp.Or(v.Title, string(id))
@@ -282,8 +281,8 @@ func (in *importing) withoutMedia(ctx context.Context, m artel.Message) (artel.P
 	return parts, err
 }
 
-// content takes the bytes of a version in, decides anew what they are, and
-// returns the text where it is one.
+// content stores the bytes of a version, detects their type anew, and returns
+// the text if they are text.
 func (in *importing) content(ctx context.Context, id artel.ArtifactID, v *artel.Version) (*string, error) {
 	r, err := in.archive.Open(id, v.Number)
 	if err != nil {
@@ -310,7 +309,7 @@ func (in *importing) content(ctx context.Context, id artel.ArtifactID, v *artel.
 	return &text, err
 }
 
-// written takes in a text that was written here, or there.
+// written stores a text that was created here or in the exporting system.
 func (in *importing) written(r io.Reader, id artel.ArtifactID, v *artel.Version) (*string, error) {
 	if v.Size > in.maxText {
 		return nil, artel.Errorf(artel.TooLarge, "app.Imports.Import", string(id), "version %d is a text of %d bytes, and at most %d are possible", v.Number, v.Size, in.maxText)
@@ -334,8 +333,8 @@ func (in *importing) written(r io.Reader, id artel.ArtifactID, v *artel.Version)
 	return &text, nil
 }
 
-// relead leads what names the old conversation to the new one, in whatever
-// part it stands, and returns how many bytes the parts have.
+// relead rewrites references to the old conversation in every part, and returns
+// the size of the parts in bytes.
 func relead(parts artel.Parts, led *strings.Replacer) (out artel.Parts, size int, err error) {
 	b, err := parts.MarshalJSON()
 	if err != nil {
@@ -344,7 +343,7 @@ func relead(parts artel.Parts, led *strings.Replacer) (out artel.Parts, size int
 	return out, len(b), out.UnmarshalJSON([]byte(led.Replace(string(b))))
 }
 
-// tidy makes a title or name of somebody else's fit for one line.
+// tidy reduces an imported title or name to one line.
 func tidy(s string) string {
 	s = strings.TrimSpace(artel.Visible(strings.Map(func(r rune) rune {
 		if breaksLine(r) {
@@ -358,8 +357,8 @@ func tidy(s string) string {
 	return s
 }
 
-// A batch gathers what is written in one transaction: enough that a commit is
-// worth it, and no more than others may wait for.
+// A batch collects the writes of one transaction: enough to be worth a commit,
+// and few enough not to block other writers for long.
 type batch struct {
 	*core
 	id   artel.ConversationID

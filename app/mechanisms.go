@@ -21,22 +21,22 @@ import (
 	"github.com/artelhq/artel/pipeline/token"
 )
 
-// Mechanisms are the use cases without state: bytes or text come in, an answer
-// goes out, nothing is kept. What a service was asked to put into words is
-// remembered for a while all the same, so that nobody pays for it twice.
+// Mechanisms are the stateless use cases: bytes or text in, an answer out,
+// nothing stored. Only transcripts and captions from services are cached for a
+// while, because they cost money.
 type Mechanisms struct {
 	core     *core
 	spoolDir string
-	maxBytes int64 // that are looked at in one call
+	maxBytes int64 // per call
 	limits   *edit.Limits
-	work     *semaphore.Weighted // bodies that are taken apart or decoded at once
+	work     *semaphore.Weighted // bodies extracted or decoded at once
 }
 
-// maxWork is how many bodies are taken apart or decoded at once, each within
-// the bounds of the packages extract and picture.
+// maxWork is the number of bodies extracted or decoded at once, each within the
+// limits of packages extract and picture.
 const maxWork = 2
 
-// one waits for its turn and does a piece of work.
+// one runs work when fewer than maxWork others are running.
 func one[T any](ctx context.Context, m *Mechanisms, do func() (T, error)) (t T, err error) {
 	if err := m.work.Acquire(ctx, 1); err != nil {
 		return t, err
@@ -45,7 +45,7 @@ func one[T any](ctx context.Context, m *Mechanisms, do func() (T, error)) (t T, 
 	return do()
 }
 
-// Detect says what bytes are.
+// Detect returns the type of the bytes.
 func (m *Mechanisms) Detect(ctx context.Context, u Upload) (artel.MediaInfo, error) {
 	s, err := m.spool(u)
 	if err != nil {
@@ -55,16 +55,16 @@ func (m *Mechanisms) Detect(ctx context.Context, u Upload) (artel.MediaInfo, err
 	return media.Measure(ctx, s.info, s.file), nil
 }
 
-// Sniff says what some bytes are that are whole in memory, without measuring
-// them; Body is not read.
+// Sniff returns the type of bytes in memory, without dimensions or duration;
+// Body is not read.
 func (m *Mechanisms) Sniff(raw []byte, u Upload) artel.MediaInfo {
 	info := media.Detect(raw, media.Hint{DeclaredType: u.DeclaredType, Filename: u.Filename})
 	info.Size = int64(len(raw))
 	return info
 }
 
-// Route calls encode with what a model would get of some bytes. The result is
-// valid until encode returns.
+// Route calls encode with the form in which a model would get the bytes. The
+// result is valid until encode returns.
 func (m *Mechanisms) Route(ctx context.Context, u Upload, t Target, encode func(*route.Result) error) error {
 	s, err := m.spool(u)
 	if err != nil {
@@ -88,8 +88,8 @@ func (m *Mechanisms) Route(ctx context.Context, u Upload, t Target, encode func(
 	}, m.core.target(t), m.core.locale))
 }
 
-// Limits returns how far approximate matches may go, of the tools and where
-// nothing else is asked for.
+// Limits returns the limits of approximate matching for tools, which are the
+// defaults everywhere.
 func (m *Mechanisms) Limits() edit.Limits {
 	if m.limits == nil {
 		return edit.DefaultLimits()
@@ -97,7 +97,7 @@ func (m *Mechanisms) Limits() edit.Limits {
 	return *m.limits
 }
 
-// spooled makes other forms of a request body.
+// spooled makes derived forms of a request body.
 func (m *Mechanisms) spooled(ctx context.Context, s *spool, info artel.MediaInfo) route.Makers {
 	return route.Makers{
 		Extract: func() (string, error) {
@@ -124,7 +124,7 @@ func (m *Mechanisms) spooled(ctx context.Context, s *spool, info artel.MediaInfo
 	}
 }
 
-// Edit applies edits to a text; see [edit.Apply]. Limits that are not given are
+// Edit applies edits to a text; see [edit.Apply]. Missing limits default to
 // those of the tools.
 func (m *Mechanisms) Edit(ctx context.Context, text string, edits []edit.Edit, o edit.Options) (edit.Result, error) {
 	if o.Limits == nil {
@@ -134,16 +134,16 @@ func (m *Mechanisms) Edit(ctx context.Context, text string, edits []edit.Edit, o
 	return edit.Apply(ctx, text, edits, o)
 }
 
-// CountTokens returns how many tokens a text has in a vocabulary; see
+// CountTokens counts the tokens of a text in a vocabulary; see
 // [token.Counter.Count].
 func (m *Mechanisms) CountTokens(vocabulary, text string) (int, error) {
 	return m.core.counter.Count(vocabulary, text)
 }
 
-// A Vocabulary says how well counts in it are known.
+// A Vocabulary describes the accuracy of counts in it.
 type Vocabulary = token.Vocabulary
 
-// Vocabularies returns those that tokens are counted in, the exact ones first.
+// Vocabularies returns the supported vocabularies, exact ones first.
 func (m *Mechanisms) Vocabularies() []Vocabulary { return token.Known() }
 
 // A spool is a request body on disk, so that it is never whole in memory.
@@ -172,7 +172,7 @@ func (m *Mechanisms) spool(u Upload) (*spool, error) {
 	return s, nil
 }
 
-// spoolError tells a client that stopped sending from a disk that is full.
+// spoolError distinguishes a client that stopped sending from a full disk.
 func spoolError(err error) error {
 	if _, disk := errors.AsType[*os.PathError](err); disk {
 		return artel.Errorf(artel.Unavailable, "app.Mechanisms", "", "no room for the request body: %w", err)

@@ -21,40 +21,39 @@ import (
 	"github.com/artelhq/artel/media"
 )
 
-// The codes of a signature that opens nothing, of kind [artel.Denied].
+// The codes of an invalid signature, of kind [artel.Denied].
 const (
 	CodeSignatureInvalid = "signature_invalid"
 	CodeSignatureExpired = "signature_expired"
 )
 
-// How long a signature may open a file.
+// The limits of the validity of a signature.
 const (
 	MinSigned = time.Second
 	MaxSigned = 7 * 24 * time.Hour
 )
 
-// publicGrid is the step in which signatures for a CDN end: an address stays
-// the same within a step, so that a cache that knows it by its bytes hits.
+// publicGrid is the granularity of expiry times for a CDN: within one step a URL
+// stays the same, so caches keyed by URL hit.
 const publicGrid = time.Hour
 
-// A Signed is an address that opens one file for whoever has it, without
-// anything else, until a time.
+// A Signed is a URL that gives access to one file until a time, without further
+// authentication.
 type Signed struct {
-	Ref     artel.Ref // what it opens; always pinned
+	Ref     artel.Ref // always pinned
 	URL     string    // a path of this server, or an address of the CDN
 	Expires time.Time
 }
 
-// mediaGrid is the step in which signatures for model services end. The address
-// of media is the same for a day, so that what services keep of a conversation
-// by its bytes holds, and lasts for one to two.
+// mediaGrid is the granularity of expiry times for model services. A media URL
+// stays the same for a day, so the prompt caches of services hit, and is valid
+// for one to two days.
 const mediaGrid = 24 * time.Hour
 
-// MediaAddress returns what tells model services where to fetch media: below
-// base, which is [FileOptions.PublicBase], with a signature by key. It opens
-// these bytes alone, whoever has them, and ends early only when they are deleted
-// for good. Without a base there are no addresses, and nil is returned. A nil now
-// is [time.Now].
+// MediaAddress returns a function that makes URLs from which model services
+// fetch media: below base ([FileOptions.PublicBase]), signed by key. A URL gives
+// access to these bytes alone and ends early only when they are deleted for
+// good. Without a base it returns nil. A nil now means [time.Now].
 func MediaAddress(key []byte, base string, now func() time.Time) func(artel.Media) string {
 	if base == "" {
 		return nil
@@ -65,17 +64,17 @@ func MediaAddress(key []byte, base string, now func() time.Time) func(artel.Medi
 	s, base := newSigner(key), strings.TrimRight(base, "/")
 	return func(m artel.Media) string {
 		expires := now().Truncate(mediaGrid).Add(2 * mediaGrid)
-		return base + "/" + tool.FileName(m.Ref.Digest, m.MediaType) + "?sig=" + s.sign(nobodys, artel.BlobRef(m.Ref.Digest), expires)
+		return base + "/" + tool.FileName(m.Ref.Digest, m.MediaType) + "?sig=" + s.sign(noOwner, artel.BlobRef(m.Ref.Digest), expires)
 	}
 }
 
-// nobodys is the owner in signatures of bytes that model services fetch: what
-// they are sent are often pictures made of somebody's, which have no owner.
-const nobodys artel.Owner = ""
+// noOwner is the owner in signatures of bytes for model services: they are often
+// derived pictures, which have no owner.
+const noOwner artel.Owner = ""
 
-// Sign makes an address that opens exactly what ref points to now, for d from
-// now on. It grants no more than reading these bytes and pictures made of them,
-// and it ends early only when they are deleted for good, or with the key.
+// Sign makes a URL for exactly the bytes that ref points to now, valid for d. It
+// grants only reading these bytes and pictures derived from them. It ends early
+// when they are deleted for good or the key is replaced.
 func (fs *Files) Sign(ctx context.Context, ref string, d time.Duration) (Signed, error) {
 	const op = "app.Files.Sign"
 	if d < MinSigned || d > MaxSigned {
@@ -93,7 +92,7 @@ func (fs *Files) Sign(ctx context.Context, ref string, d time.Duration) (Signed,
 	if !pinned.IsBlob() {
 		pinned.Version = file.Content.Version.Number
 	}
-	// Whole seconds, and never longer than was asked for.
+	// Whole seconds, never more than requested.
 	s := Signed{Ref: pinned, Expires: fs.core.now().Add(d).Truncate(time.Second)}
 	if fs.publicBase != "" {
 		s.URL = fs.public(artel.OwnerOf(ctx), file, s.Expires)
@@ -103,10 +102,9 @@ func (fs *Files) Sign(ctx context.Context, ref string, d time.Duration) (Signed,
 	return s, nil
 }
 
-// Elsewhere returns where the bytes of a file that never changes are fetched
-// from instead, or "" where they are served here: the address of the CDN, with
-// a signature that lasts one to two hours and is the same for everybody within
-// an hour.
+// Elsewhere returns the CDN URL of an immutable file, or "" if this server
+// serves it. The signature is valid for one to two hours and is the same for all
+// requests within an hour.
 func (fs *Files) Elsewhere(ctx context.Context, file File) string {
 	if fs.publicBase == "" || !file.Immutable || file.Signed > 0 {
 		return ""
@@ -114,14 +112,14 @@ func (fs *Files) Elsewhere(ctx context.Context, file File) string {
 	return fs.public(artel.OwnerOf(ctx), file, fs.core.now().Truncate(publicGrid).Add(2*publicGrid))
 }
 
-// public is the address of a file on the CDN.
+// public returns the URL of a file on the CDN.
 func (fs *Files) public(o artel.Owner, file File, expires time.Time) string {
 	return fs.publicBase + "/" + tool.FileName(file.Digest, file.Info.MediaType) + "?sig=" + fs.signer.sign(o, artel.BlobRef(file.Digest), expires)
 }
 
-// OpenSigned is Open for whoever has a signature of ref. Who asks does not
-// matter: the signature says whose file it is. One that was not made here for
-// this ref, or has ended, is of kind Denied.
+// OpenSigned is Open with a signature of ref, which names the owner; the owner
+// of the context does not matter. A signature that is invalid, for another ref,
+// or expired is of kind Denied.
 func (fs *Files) OpenSigned(ctx context.Context, ref, sig string) (File, error) {
 	r, err := artel.ParseRef(ref)
 	if err != nil {
@@ -133,7 +131,7 @@ func (fs *Files) OpenSigned(ctx context.Context, ref, sig string) (File, error) 
 		return File{}, err
 	}
 	open := func() (File, error) { return fs.Open(artel.WithOwner(ctx, owner), r.String()) }
-	if owner == nobodys {
+	if owner == noOwner {
 		open = func() (File, error) { return fs.sent(ctx, r) }
 	}
 	file, err := open()
@@ -141,7 +139,7 @@ func (fs *Files) OpenSigned(ctx context.Context, ref, sig string) (File, error) 
 	return file, err
 }
 
-// sent opens bytes that a model service was told the address of.
+// sent opens bytes whose URL was sent to a model service.
 func (fs *Files) sent(ctx context.Context, r artel.Ref) (File, error) {
 	b, err := fs.core.blobs.Open(ctx, r.Digest)
 	if err != nil {
@@ -149,7 +147,7 @@ func (fs *Files) sent(ctx context.Context, r artel.Ref) (File, error) {
 	}
 	head := make([]byte, min(b.Size(), 64<<10))
 	if _, err := b.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
-		_ = b.Close() // the read has failed already
+		_ = b.Close() // the read error matters more
 		return File{}, artel.Errorf(artel.Unavailable, "app.Files.OpenSigned", r.String(), "%w", err)
 	}
 	info := media.Detect(head, media.Hint{})
@@ -157,7 +155,7 @@ func (fs *Files) sent(ctx context.Context, r artel.Ref) (File, error) {
 	return fileOf(ctx, artifact.Content{Reader: b, Version: artel.Version{Digest: r.Digest, MediaInfo: info, InBlob: true}, Visible: true}, r.Digest.Hex()[:16], true), nil
 }
 
-// OpenNamedSigned is OpenSigned for a name under [tool.ToolResultsURL].
+// OpenNamedSigned is OpenSigned for a name below [tool.ToolResultsURL].
 func (fs *Files) OpenNamedSigned(ctx context.Context, name, sig string) (File, error) {
 	d, err := namedDigest(name)
 	if err != nil {
@@ -166,13 +164,13 @@ func (fs *Files) OpenNamedSigned(ctx context.Context, name, sig string) (File, e
 	return fs.OpenSigned(ctx, artel.BlobRef(d).String(), sig)
 }
 
-// A signer makes and checks signatures. One is three fields with dots between
-// them: when it ends (seconds since 1970, decimal), the owner, and the
-// HMAC-SHA256 of both and the ref, the last two in unpadded base64url. Bytes for
-// model services are nobody's, and their field of the owner is empty.
+// A signer makes and checks signatures. A signature has three fields separated
+// by dots: the expiry time (seconds since 1970, decimal), the owner, and the
+// HMAC-SHA256 of both and the ref; the last two in unpadded base64url. The owner
+// of bytes for model services is empty.
 type signer struct{ key []byte }
 
-// newSigner takes over a key, or makes one.
+// newSigner uses the given key, or a random one.
 func newSigner(key []byte) signer {
 	if len(key) == 0 {
 		key = make([]byte, sha256.Size)
@@ -187,12 +185,12 @@ func (s signer) sign(o artel.Owner, ref artel.Ref, expires time.Time) string {
 	return seconds + "." + enc([]byte(o)) + "." + enc(s.mac(o, ref, seconds))
 }
 
-// mac says with each field where it ends, so that no two lists of fields are
-// the same bytes.
+// mac prefixes each field with its length, so that different lists of fields are
+// different bytes.
 func (s signer) mac(o artel.Owner, ref artel.Ref, seconds string) []byte {
 	h := hmac.New(sha256.New, s.key)
 	what := "artel file"
-	if o == nobodys {
+	if o == noOwner {
 		what = "artel media"
 	}
 	for _, field := range []string{what, string(o), ref.String(), seconds} {
@@ -201,7 +199,7 @@ func (s signer) mac(o artel.Owner, ref artel.Ref, seconds string) []byte {
 	return h.Sum(nil)
 }
 
-// verify returns whose file a signature opens and until when.
+// verify returns the owner and the expiry time of a valid signature.
 func (s signer) verify(ref artel.Ref, sig string, now time.Time) (artel.Owner, time.Time, error) {
 	refused := func(code, why string) (artel.Owner, time.Time, error) {
 		return "", time.Time{}, &artel.Error{

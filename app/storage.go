@@ -11,45 +11,44 @@ import (
 	"github.com/artelhq/artel/artifact/sweep"
 )
 
-// Storage are the use cases of all that is kept, whoever it belongs to.
+// Storage are the use cases of stored bytes across all owners.
 type Storage struct {
 	core      *core
 	alone     func() error
-	retention time.Duration // negative: for ever
+	retention time.Duration // negative: no expiry
 
 	mu    sync.Mutex
 	state CollectionState
 }
 
-// CodeCollecting is the code of kind Conflict where garbage is being collected
-// already.
+// CodeCollecting is the error code, of kind Conflict, of a second garbage
+// collection while one is running.
 const CodeCollecting = "gc_running"
 
-// How long bytes stay that nothing refers to, and results of tools that nothing
-// names.
+// How long unreferenced bytes, and unreferenced tool results, are kept.
 const (
 	DefaultGrace     = 24 * time.Hour
-	MinGrace         = 10 * time.Minute // while others may be uploading
+	MinGrace         = 10 * time.Minute // while clients may be uploading
 	DefaultRetention = 7 * 24 * time.Hour
 )
 
-// CollectOptions say how garbage is collected.
+// CollectOptions configure a garbage collection.
 type CollectOptions struct {
-	Grace  time.Duration // what was put within it stays, so that no upload loses what it has just put
-	DryRun bool          // remove nothing
-	Pace   int           // most removals in a second; 0: no bound
+	Grace  time.Duration // bytes younger than this are kept, so that active uploads do not lose theirs
+	DryRun bool          // delete nothing
+	Pace   int           // maximum deletions per second; 0: no limit
 }
 
-// Collected says what a collection of garbage has found and done; in a dry run,
-// what it would have done.
+// Collected is the outcome of a garbage collection; of a dry run, the outcome it
+// would have had.
 type Collected struct {
 	sweep.Report
 	Results sweep.Amount `json:"results" doc:"artifacts that tools have left and nothing has referred to for files.retention; their bytes go with the next collection"`
 	Refs    []artel.Ref  `json:"refs,omitempty" doc:"of them: the first"`
 }
 
-// A CollectionState is how far garbage collection is, or how the last one of
-// this process ended.
+// A CollectionState is the progress of the running garbage collection, or the
+// outcome of the last one of this process.
 type CollectionState struct {
 	Running    bool      `json:"running"`
 	StartedAt  time.Time `json:"started_at,omitzero"`
@@ -58,17 +57,16 @@ type CollectionState struct {
 	Error      string    `json:"error,omitempty"`
 }
 
-// named is how many digests, and how many refs, of what goes a report has.
+// named is the maximum number of digests, and of refs, listed in a report.
 const named = 1000
 
-// Collect removes the bytes that nothing refers to, of every owner: what was
-// uploaded and never used, what purged conversations and broken imports have
-// left, and what broken writes have begun. Then it removes what tools have left
-// outside any run and nobody has referred to for as long as results are kept,
-// as [store.Upkeep] says; what messages, events or texts refer to never goes by
-// its age. One collection runs at a time;
-// another is of kind Conflict, and so is one where somebody else's data keeps
-// its bytes in the same place. What the context breaks off is done by the next.
+// Collect deletes unreferenced bytes of every owner: unused uploads, remains of
+// purged conversations, failed imports and failed writes. Then it deletes tool
+// results created outside runs that have been unreferenced for the retention
+// time (see [store.Upkeep]); content referenced by messages, events or texts is
+// never deleted for its age. One collection runs at a time; a second one is of
+// kind Conflict, as is one whose blob folder holds bytes of another database. A
+// cancelled collection is completed by the next one.
 func (st *Storage) Collect(ctx context.Context, o CollectOptions) (report Collected, err error) {
 	if st.alone != nil {
 		if err := st.alone(); err != nil {
@@ -92,7 +90,7 @@ func (st *Storage) Collect(ctx context.Context, o CollectOptions) (report Collec
 	return report, err
 }
 
-// release has services delete the bytes that are not here any more.
+// release deletes uploads at services whose bytes were deleted here.
 func (st *Storage) release(ctx context.Context) error {
 	for _, d := range st.core.held.Digests() {
 		switch _, err := st.core.blobs.Stat(ctx, d); {
@@ -105,9 +103,8 @@ func (st *Storage) release(ctx context.Context) error {
 	return nil
 }
 
-// expire removes the results of tools that nothing names. It comes after the
-// sweep: who is copying one of them at this moment has referred to the bytes
-// before the next.
+// expire deletes unreferenced tool results. It runs after the sweep, so a client
+// that is copying one has referenced its bytes before the next sweep.
 func (st *Storage) expire(ctx context.Context, before time.Time, r *Collected) error {
 	for {
 		list, err := st.core.store.Leftovers(ctx, before, !r.DryRun)
@@ -154,7 +151,7 @@ func (st *Storage) tell(r sweep.Report) {
 	st.state.Report.Report = r
 }
 
-// Collection says how far garbage collection is.
+// Collection returns the state of garbage collection.
 func (st *Storage) Collection() CollectionState {
 	st.mu.Lock()
 	defer st.mu.Unlock()

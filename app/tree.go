@@ -10,24 +10,23 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A conversation is a tree. Who edits a message or asks for another answer
-// makes a branch beside it: a new message under the same parent. Artifacts,
-// variables, permissions and summaries are those of the branch, so that none of
-// them knows of what happened beside it.
+// A conversation is a tree. Editing a message or retrying makes a branch: a new
+// message under the same parent. Artifacts, variables, permissions and summaries
+// belong to a branch; other branches do not see them.
 
 // Messages are the use cases of the messages of conversations.
 type Messages struct{ core *core }
 
-// A BranchMessage is one message of a branch, with what stands beside it.
+// A BranchMessage is one message of a branch, with its siblings.
 type BranchMessage struct {
 	artel.Message
-	// Siblings are the messages under the same parent, the oldest first, this
-	// one among them. Where there are several, branches begin here.
+	// Siblings are the messages under the same parent, oldest first, including this
+	// one. If there are several, branches begin here.
 	Siblings []artel.MessageID `json:"siblings"`
 }
 
 // Turns returns the messages of the branch that ends in leaf ("": the active
-// one), root first, with their siblings: of them the last limit, or all where
+// one), root first, with their siblings: the last limit messages, or all if
 // limit is 0.
 func (ms *Messages) Turns(ctx context.Context, id artel.ConversationID, leaf artel.MessageID, limit int) ([]BranchMessage, error) {
 	turns := []BranchMessage{}
@@ -56,7 +55,7 @@ func (ms *Messages) Turns(ctx context.Context, id artel.ConversationID, leaf art
 	return turns, err
 }
 
-// childrenOf returns the messages under each message, the oldest first, and the
+// childrenOf returns the messages under each message, oldest first, and the
 // newest message of all.
 func childrenOf(tx store.Tx, c artel.ConversationID) (children map[artel.MessageID][]artel.MessageID, newest map[artel.MessageID]int, err error) {
 	children, newest = map[artel.MessageID][]artel.MessageID{}, map[artel.MessageID]int{}
@@ -79,9 +78,8 @@ func childrenOf(tx store.Tx, c artel.ConversationID) (children map[artel.Message
 	}
 }
 
-// Switch makes the branch active that goes through a message: to its end, and
-// where that branches again, to the newest message. A run at work goes on where
-// it is.
+// Switch activates the branch through a message: down to its end, taking the
+// newest message at each fork. An active run continues on its own branch.
 func (cs *Conversations) Switch(ctx context.Context, id artel.ConversationID, through artel.MessageID) (c artel.Conversation, err error) {
 	err = cs.core.update(ctx, func(tx store.Tx) error {
 		if c, err = tx.Conversations.Get(id); err != nil {
@@ -117,8 +115,8 @@ func (cs *Conversations) Switch(ctx context.Context, id artel.ConversationID, th
 	return c, err
 }
 
-// Mute leaves a message out of what models are sent, or takes it in again. Of a
-// summary, what it stands for comes back. The message itself stays.
+// Mute excludes a message from model requests or includes it again. Muting a
+// summary brings back the messages it covers. The message itself stays.
 func (ms *Messages) Mute(ctx context.Context, id artel.ConversationID, message artel.MessageID, muted bool) (m artel.Message, err error) {
 	err = ms.core.update(ctx, func(tx store.Tx) error {
 		if m, err = run.MessageOf(tx, id, message); err != nil || m.Muted == muted {

@@ -27,10 +27,10 @@ func (k *core) workspace(ctx context.Context, c artel.ConversationID, at artel.M
 	})
 }
 
-// desk returns the message that ends the branch for somebody who writes, and
-// that the writing belongs to: the newest of the branch or, while a run works
-// there, the one that the run answers. The run does not see the messages that
-// it makes itself as its branch, and has to meet what is written meanwhile.
+// writeBase returns the message that ends the branch for a user who writes, and the
+// message that the write belongs to: the newest of the branch or, during a run
+// there, the message that the run answers. The run does not see its own messages
+// as its branch, and must see concurrent writes.
 func (k *core) writeBase(ctx context.Context, c artel.ConversationID, at artel.MessageID) (artel.MessageID, error) {
 	at, err := k.branch(ctx, c, at)
 	if err != nil || at == "" {
@@ -57,7 +57,7 @@ func (k *core) writeBase(ctx context.Context, c artel.ConversationID, at artel.M
 	return at, err
 }
 
-// env is what every tool may use; what is of a call is not filled in.
+// env is the environment of every tool; the fields of a call are not set.
 func (k *core) env() tool.Env {
 	e := tool.Env{Artifacts: k.artifacts, Renditions: k.renditions, Locale: k.locale, Shown: k.shown}
 	if k.web != nil {
@@ -66,7 +66,7 @@ func (k *core) env() tool.Env {
 	return e
 }
 
-// envAt is what a tool that a user calls on a branch may use.
+// envAt is the environment of a tool that a user calls on a branch.
 func (k *core) envAt(ctx context.Context, c artel.ConversationID, at artel.MessageID, t Target) tool.Env {
 	e := k.env()
 	e.Owner, e.Conversation, e.At = artel.OwnerOf(ctx), c, at
@@ -74,7 +74,7 @@ func (k *core) envAt(ctx context.Context, c artel.ConversationID, at artel.Messa
 	return e
 }
 
-// Edits are what users change in artifacts; each is a version at once.
+// Edits are changes of artifacts by users; each is a version at once.
 type Edits struct{ core *core }
 
 // An ArtifactAt names an artifact on a branch at a version.
@@ -82,7 +82,7 @@ type ArtifactAt struct {
 	Conversation artel.ConversationID
 	ID           artel.ArtifactID
 	At           artel.MessageID // "": the active branch
-	IfVersion    int             // 0: any; another than the newest is of kind Conflict, code CodeStale
+	IfVersion    int             // 0: any; a version other than the newest is of kind Conflict, code CodeStale
 }
 
 // CodeStale is the error code of a write to a version that is not the newest.
@@ -111,8 +111,8 @@ func (es *Edits) Save(ctx context.Context, p ArtifactAt, d artifact.Draft) (arte
 	return es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Save(ctx, p.ID, p.IfVersion, d) })
 }
 
-// Stage takes the bytes of a whole new content in, as a stream. What
-// the upload does not state is taken from the artifact.
+// Stage stores the bytes of a whole new content, as a stream. Properties that
+// the upload does not state are those of the artifact.
 func (es *Edits) Stage(ctx context.Context, p ArtifactAt, u Upload) (artifact.Staged, error) {
 	at, err := es.core.branch(ctx, p.Conversation, p.At)
 	if err != nil {
@@ -134,7 +134,7 @@ func (es *Edits) Rename(ctx context.Context, p ArtifactAt, title string) (artel.
 	})
 }
 
-// Delete removes an artifact from its branch; its versions stay. Their uploads at
+// Delete removes an artifact from its branch; its versions stay. Its uploads at
 // model services are deleted, and made again if another branch still sends them.
 func (es *Edits) Delete(ctx context.Context, p ArtifactAt) (artel.Artifact, error) {
 	a, err := es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Delete(ctx, p.ID, p.IfVersion) })
@@ -177,8 +177,8 @@ func (vs *Versions) History(ctx context.Context, c artel.ConversationID, id arte
 	return vs.core.artifacts.History(ctx, artel.OwnerOf(ctx), c, id, scope)
 }
 
-// State returns one version, with a wider scope than Visible also one that
-// only the journal has, and its text where it is text.
+// State returns one version, with a wider scope than Visible also an unfolded
+// one of the journal, and its text if it is text.
 func (vs *Versions) State(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, scope artifact.Scope) (artifact.Entry, *string, error) {
 	return vs.core.artifacts.State(ctx, artel.OwnerOf(ctx), c, id, number, scope)
 }

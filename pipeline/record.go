@@ -26,7 +26,7 @@ type Step struct {
 
 	// Before maps ids of messages that the processor changed, or merged into
 	// others, to the digests of the segments with their earlier content, so
-	// that the changes of several processors can be told apart. It omits
+	// that each change can be attributed to its processor. It omits
 	// messages that were as stored, and messages of which nothing is sent.
 	Before map[string]artel.Digest `json:"before,omitempty"`
 

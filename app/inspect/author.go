@@ -58,11 +58,10 @@ func (cs *Contexts) Passes(ctx context.Context, key record.ContextKey, ids ...st
 	return out, err
 }
 
-// authorOf returns the processor that made a message of two calls begin to
-// differ where it does: of the states of the message behind each processor,
-// the last at which the first difference came to be. Where several messages
-// were joined, it is the author of the first of them that differed before. ok
-// is false where nobody can tell: the states are not kept any more.
+// authorOf returns the processor that caused the first difference between two
+// calls in a message: the last one whose output differs there for the first
+// time. For joined messages, it is the author of the first one that differed
+// before. ok is false if the states are no longer stored.
 func authorOf(tx store.Tx, before, after *record.Call, x pipeline.ManifestMessage) (processor string, ok bool) {
 	processor, ok = authorUpTo(tx, before, after, x.ID, "")
 	if !ok {

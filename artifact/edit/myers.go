@@ -175,9 +175,9 @@ func (b *band) width(i int) int {
 	return word
 }
 
-// run goes on with the characters of these numbers, up to and including the
-// first behind which the whole pattern has a count within the limit. It
-// returns how many it took; found says that it stopped because of a count.
+// run processes the characters of these numbers, up to and including the first
+// after which the whole pattern has a count within the limit. It returns how
+// many it took; found says that it stopped because of a count.
 func (b *band) run(numbers []int32) (taken int, found bool) {
 	final, bottom := b.p.blocks-1, uint(b.p.size-1)%word
 	last, score, limit, rows := b.last, b.score, b.limit, b.p.rows
@@ -251,10 +251,9 @@ func (b *band) run(numbers []int32) (taken int, found bool) {
 	return taken, found
 }
 
-// two goes on with a band of the first two blocks while it stays that, as it
-// does for most of a text that has nothing like the pattern: while the count at
-// the bottom is above the limit by more than one. It returns how many numbers
-// it took.
+// two is run for a band of the first two blocks, while the count at the bottom
+// exceeds the limit by more than one, as in most of a text without a similar
+// part. It returns how many numbers it took.
 func (b *band) two(numbers []int32) int {
 	bottom := uint(b.width(1) - 1)
 	u0, u1, d0, d1 := b.up[0], b.up[1], b.down[0], b.down[1]

@@ -52,7 +52,7 @@ func countChars(s string) int {
 	n, i := len(s), 0
 	for ; i+gram <= len(s); i += gram {
 		x := load(s, i)
-		n -= bits.OnesCount64(x & ^(x << 1) & tops) // 10… goes on
+		n -= bits.OnesCount64(x & ^(x << 1) & tops) // 10… is a continuation byte
 	}
 	for ; i < len(s); i++ {
 		if !utf8.RuneStart(s[i]) {

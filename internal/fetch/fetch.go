@@ -8,7 +8,7 @@
 // redirect nor a name that resolves differently the second time reaches an inner
 // network. [ReadAll] reads a body with a limit.
 //
-// Whoever creates a client decides whether it may reach the private network.
+// The creator of a client decides whether it may reach the private network.
 package fetch
 
 import (

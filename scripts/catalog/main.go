@@ -223,12 +223,12 @@ func (s source) readPiAI(files map[string][]byte, rows map[string]row) error {
 			}
 			key := name + "\t" + maker
 			if _, there := rows[key]; !there {
-				// An output as long as the window says that nobody knows it.
+				// An output limit equal to the window means unknown.
 				if m.Output >= m.Window {
 					m.Output = 0
 				}
-				// Only makers say what their models cost at their own APIs; a
-				// price of nothing says that nobody knows it.
+				// Only the rows of makers have the prices of their own APIs; a
+				// price of 0 means unknown.
 				price := "-"
 				if c := m.Cost; s.maker != "" && c != nil && c.Input > 0 {
 					price = fmt.Sprintf("%v/%v/%v/%v", c.Input, c.Output, cmp.Or(c.Read, c.Input), cmp.Or(c.Write, c.Input))

@@ -158,8 +158,8 @@ func inOrder(paragraphs []string, shown string) error {
 	return nil
 }
 
-// enough finds each character as often as the paragraphs have it. Their order
-// is not that of a page where a row of a table goes on on the next one.
+// enough checks that each character occurs as often as in the paragraphs. Order is
+// not compared, because a table row may continue on the next page.
 func enough(paragraphs []string, shown string) error {
 	left := map[rune]int{}
 	for _, r := range squeeze(shown) {

@@ -27,7 +27,7 @@ func addLogged(rows int) string {
 func (t gatewayLog) Add(entries ...store.GatewayEntry) error {
 	const op = "store.GatewayLog.Add"
 	for group := range slices.Chunk(entries, loggedTogether) {
-		rows := 1 // the rest is inserted row by row, so that there are only two statements
+		rows := 1 // the rest is inserted row by row, so only two statements exist
 		if len(group) == loggedTogether {
 			rows = loggedTogether
 		}

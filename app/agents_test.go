@@ -33,6 +33,16 @@ func (b *bench) make(d agent.Definition) settings.Agent {
 	return a
 }
 
+// shippedAgents returns the agents that come with Artel.
+func shippedAgents(t *testing.T) []agent.Definition {
+	t.Helper()
+	all, err := agent.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // An agent that somebody has made answers with its prompt and its tools, gives
 // work to another made one, and is known wherever agents are named.
 func TestMadeAgents(t *testing.T) {
@@ -65,7 +75,11 @@ func TestMadeAgents(t *testing.T) {
 		t.Errorf("made: %+v", pilot)
 	}
 	names, err := b.Pipeline.Agents(t.Context())
-	want := []artel.AgentName{"lead_agent", "research_agent", "vision_agent", "crew", "pilot"}
+	var want []artel.AgentName
+	for _, d := range shippedAgents(t) {
+		want = append(want, d.Name)
+	}
+	want = append(want, "crew", "pilot")
 	if err != nil || !slices.Equal(names, want) {
 		t.Errorf("the pipeline knows %v, %v; want %v", names, err, want)
 	}
@@ -133,8 +147,9 @@ func TestAgentsBesideOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	own := shippedAgents(t)
 	all, err := b.Agents.List(t.Context())
-	if err != nil || len(all) != 4 || all[3].Name != "pilot" || !strings.Contains(b.log.String(), "an agent is left out") {
+	if err != nil || len(all) != len(own)+1 || all[len(own)].Name != "pilot" || !strings.Contains(b.log.String(), "an agent is left out") {
 		t.Errorf("got %v, %v", all, err)
 	}
 	if _, err := b.Agents.Find(t.Context(), "broken"); artel.KindOf(err) != artel.Internal {
@@ -144,10 +159,6 @@ func TestAgentsBesideOthers(t *testing.T) {
 		t.Errorf("one that cannot be read cannot be deleted either: %v", err)
 	}
 
-	own, err := agent.Shipped()
-	if err != nil {
-		t.Fatal(err)
-	}
 	shipped := b.config.Agents
 	b.config.Agents = append(own, agent.Definition{Name: "pilot", Prompt: "The operator's.", File: "pilot.md"})
 	later := b.open()
@@ -162,7 +173,7 @@ func TestAgentsBesideOthers(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if all, err := later.Agents.List(t.Context()); err != nil || len(all) != 4 {
+	if all, err := later.Agents.List(t.Context()); err != nil || len(all) != len(own)+1 {
 		t.Errorf("got %v, %v", all, err)
 	}
 	b.config.Agents = shipped

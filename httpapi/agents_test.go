@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,9 +23,12 @@ import (
 func TestAgents(t *testing.T) {
 	b := newBench(t, writes)
 	list := b.object(b.do("GET", "/agents", ""), 200)["items"].([]any)
-	first := list[0].(map[string]any)
-	if len(list) != 3 || first["name"] != "lead_agent" || first["source"] != "shipped" || first["read_only"] != true || first["runs_on"] == "" {
+	at := slices.IndexFunc(list, func(a any) bool { return a.(map[string]any)["name"] == "lead_agent" })
+	if at < 0 {
 		t.Fatalf("got %v", list)
+	}
+	if a := list[at].(map[string]any); a["source"] != "shipped" || a["read_only"] != true || a["runs_on"] == "" {
+		t.Errorf("got %v", a)
 	}
 	const pilot = `{"name":"pilot","description":"Brings ships in.","prompt":"You are a pilot.","tools":["read_artifact"],"subagents":["research_agent"],"limits":{"turns":3,"cost":0.5},"permissions":{"*":"ask"},"context":{"max_tokens":9000},"preset_messages":[{"id":"a","text":"Hush."}]}`
 	a := b.do("POST", "/agents", pilot)

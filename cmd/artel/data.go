@@ -18,6 +18,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
 )
 
@@ -42,7 +43,7 @@ func (o serverOptions) spoolDir() string { return filepath.Join(o.data, "spool")
 
 // openData locks the data directory for this process and opens its contents;
 // closing the server unlocks it.
-func (s *server) openData(ctx context.Context, o serverOptions) (*sqlite.Store, *blob.Dir, error) {
+func (s *server) openData(ctx context.Context, o serverOptions) (store.Store, blob.Store, error) {
 	if err := os.MkdirAll(o.data, 0o700); err != nil {
 		return nil, nil, artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be made: %w", err)
 	}

@@ -14,11 +14,6 @@ import (
 	"github.com/artelhq/artel/model/provider/responses"
 )
 
-// dialects are the dialects with a provider.
-func dialects() []model.Dialect {
-	return []model.Dialect{model.OpenAI, model.OpenAIResponses, model.Anthropic, model.Gemini, model.Demo}
-}
-
 // fileDeleters are the providers that can delete uploaded files.
 func fileDeleters(providers map[model.Dialect]model.Provider) map[model.Dialect]provider.FileDeleter {
 	out := map[model.Dialect]provider.FileDeleter{}

@@ -42,13 +42,13 @@ func (s *server) lookForServices(c config) error {
 	if err != nil {
 		return err
 	}
-	model.Reach(configured, findings, dialects()...)
+	model.Reach(configured, findings, model.Dialects()...)
 	for _, f := range findings {
 		for _, w := range f.Warnings() {
 			s.log.Warn("configuration: " + w)
 		}
 	}
-	opened, doors := model.Discover(os.Getenv, dialects()...)
+	opened, doors := model.Discover(os.Getenv, model.Dialects()...)
 	s.config, s.found, s.findings = c, append(configured, opened...), append(findings, doors...)
 	return nil
 }

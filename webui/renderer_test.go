@@ -93,7 +93,7 @@ func everyKind(t *testing.T, c artel.ConversationID) []shown {
 		{name: "document in data", metadata: m{"content_type": "document", "media_type": "application/pdf", "filename": "in.pdf", "encoding": "base64", "data": in64(contents(t, "report.pdf"))}, has: []string{`class="file"`, `href="data:application/octet-stream;base64,`, `download="in.pdf"`}, not: []string{"<iframe"}},
 		{name: "page in data", metadata: m{"content_type": "file", "media_type": "text/html", "filename": "x.html", "encoding": "base64", "data": in64("<script>alert(1)</script>")}, has: []string{`<figure class="code`, "&lt;"}, not: []string{"data:", "<script"}},
 		{name: "drawing in data", metadata: m{"content_type": "image", "media_type": "image/svg+xml", "encoding": "base64", "data": in64(contents(t, "doc.svg"))}, has: []string{`<img class="media" src="data:image/svg`}},
-		{name: "broken data", metadata: m{"content_type": "image", "media_type": "image/png", "encoding": "base64", "data": "###"}, has: []string{`class="file"`, "broken"}, not: []string{"<img"}},
+		{name: "broken data", metadata: m{"content_type": "image", "media_type": "image/png", "encoding": "base64", "data": "###"}, has: []string{`class="file"`, "damaged"}, not: []string{"<img"}},
 		{name: "too much data", metadata: m{"content_type": "image", "media_type": "image/png", "encoding": "base64", "data": strings.Repeat("A", 200_000)}, has: []string{`class="file"`, "Too large"}, not: []string{"<img", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
 		{name: "data URI as result", content: "data:image/png;base64," + in64(png), has: []string{`src="data:image/png;base64,`}, not: []string{"<pre"}},
 		{name: "bare base64 as result", content: in64(png), has: []string{`src="data:image/png;base64,`}, not: []string{"<pre"}},

@@ -22,7 +22,7 @@ type section struct {
 
 // sections cuts the old text so that in every match at least one section has no
 // more than its share of the edits.
-func (s sieve) sections(size int) []section {
+func (s filter) sections(size int) []section {
 	const usual = 192 // code points
 	pieces := s.grams(size)
 	n := min(max(s.size/usual, 1), len(pieces), s.limit+1)
@@ -39,7 +39,7 @@ func (s sieve) sections(size int) []section {
 }
 
 // grams cuts the old text into pieces of at least size bytes.
-func (s sieve) grams(size int) []piece {
+func (s filter) grams(size int) []piece {
 	var pieces []piece
 	from := 0
 	for i := range s.old {
@@ -59,28 +59,28 @@ type pieceCounter struct {
 	sections []section
 	cut      int // bits of a gram beyond the bytes of a piece that are compared
 
-	hash  hasher
-	some  []uint64 // which hashes a piece has
-	heads []int32  // 1 more than the first spot, by the hash
-	spots []occurrence
+	hash        hasher
+	present     []uint64 // the hashes of pieces, as a bit set
+	heads       []int32  // by hash, 1 + the first occurrence
+	occurrences []occurrence
 
-	shift    int // a bin has 1<<shift characters
-	longest  int // characters of a section
-	lanes    int // words of a bin, a power of two: four sections share one
-	needed   []uint64
-	ring     []uint64   // the bins that are open
-	starts   []int      // where each bin begins in the text, in bytes
-	found    [][]region // of each section, in bins
-	patience int        // pieces that may be found: to do without takes a block for each word of the limit
+	shift   int // a bin has 1<<shift characters
+	longest int // maximum characters of a section in the text
+	lanes   int // words of a bin, a power of two: four sections share one
+	needed  []uint64
+	ring    []uint64   // the bins that are open
+	starts  []int      // where each bin begins in the text, in bytes
+	found   [][]region // of each section, in bins
+	budget  int        // remaining pieces to count; beyond that, searching the whole text is faster
 }
 
-// An occurrence is where a section has a piece.
+// An occurrence is the position of a piece in a section.
 type occurrence struct {
-	gram uint64
-	one  uint64 // in the word
-	lane int32  // the word
-	back int32  // characters to where the section is counted as beginning
-	next int32  // 1 more than the next spot of the same hash
+	gram   uint64
+	one    uint64 // in the word
+	lane   int32  // the word
+	offset int32  // added to the position of the piece: the position to count
+	next   int32  // 1 + the next occurrence of the same hash
 }
 
 const (
@@ -90,16 +90,16 @@ const (
 )
 
 // newCounter returns nil if counting pieces would exclude too little.
-func (s sieve) newCounter() *pieceCounter {
+func (s filter) newCounter() *pieceCounter {
 	size := gram
 	if len(s.old) < s.size*3/2 {
 		size = shortGram
 	}
-	t := &pieceCounter{cut: word - 8*size, sections: s.sections(size), patience: len(s.text) * (1 + s.limit/(4*word))}
+	t := &pieceCounter{cut: word - 8*size, sections: s.sections(size), budget: len(s.text) * (1 + s.limit/(4*word))}
 	t.lanes = 1 << bits.Len(uint(len(t.sections)-1)/perWord)
 	t.needed = make([]uint64, t.lanes)
 	t.hash = newHasher(256 * len(s.old) / size)
-	t.some, t.heads = make([]uint64, t.hash.space()/word), make([]int32, t.hash.space()>>sparse)
+	t.present, t.heads = make([]uint64, t.hash.space()/word), make([]int32, t.hash.space()>>hashSlack)
 	t.found = make([][]region, len(t.sections))
 	widest, most := 8, 0 // edits, pieces
 	for i, g := range t.sections {
@@ -114,26 +114,26 @@ func (s sieve) newCounter() *pieceCounter {
 		for _, p := range g.pieces {
 			x := padded(s.old, p.from) << t.cut
 			h := t.hash.of(x)
-			t.some[h/word] |= 1 << (h % word)
-			t.spots = append(t.spots, occurrence{gram: x, next: t.heads[h>>sparse], lane: int32(lane), one: one, back: int32(-at)})
-			t.heads[h>>sparse] = int32(len(t.spots))
+			t.present[h/word] |= 1 << (h % word)
+			t.occurrences = append(t.occurrences, occurrence{gram: x, next: t.heads[h>>hashSlack], lane: int32(lane), one: one, offset: int32(-at)})
+			t.heads[h>>hashSlack] = int32(len(t.occurrences))
 			at += countChars(s.old[p.from:p.till])
 		}
 	}
-	// The pieces of a section are no further apart than two bins.
+	// Edits move the pieces of a section by less than two bins.
 	t.shift = bits.Len(uint(widest - 1))
 	if most<<(t.shift+1) >= 1<<(laneBits-1) {
 		return nil // more than can be counted
 	}
-	for i := range t.spots {
-		t.spots[i].back += int32(t.offset() << t.shift)
+	for i := range t.occurrences {
+		t.occurrences[i].offset += int32(t.offset() << t.shift)
 	}
 	t.ring = make([]uint64, t.lanes<<bits.Len(uint(t.longest>>t.shift+4)))
 	t.starts = make([]int, 0, len(s.text)>>t.shift+2)
 	return t
 }
 
-// padded returns the gram at byte i, with zeros where the text has ended.
+// padded returns the gram at byte i, with zeros beyond the end of the text.
 func padded(text string, i int) uint64 {
 	if i+gram <= len(text) {
 		return load(text, i)
@@ -143,21 +143,21 @@ func padded(text string, i int) uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// byCount finds the sections that have enough of their pieces standing where
-// they belong, and keeps those that resemble what stands there.
-func (s sieve) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
+// byCount finds the regions that contain enough pieces of a section at the right
+// distances, and keeps those with a match of the section.
+func (s filter) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
 	t := s.newCounter()
 	if t == nil || !t.count(s.text) {
 		return nil, false, nil
 	}
-	// To look at a section costs about one block of a column; to do without,
-	// as many as the limit has rows, twice.
-	patience := len(s.text) / 2 * (s.limit/word + 1)
+	// Searching for a section computes about one block for each column. Searching
+	// the whole text computes limit/word blocks, twice.
+	budget := len(s.text) / 2 * (s.limit/word + 1)
 	var found []region
 	for i, g := range t.sections {
 		var p *profile
 		for _, r := range t.dense(i) {
-			if patience -= r.till - r.from; patience < 0 {
+			if budget -= r.till - r.from; budget < 0 {
 				return nil, false, nil
 			}
 			if p == nil {
@@ -174,8 +174,8 @@ func (s sieve) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
 				return nil, false, err
 			}
 			if first >= 0 {
-				// What comes before takes no more than the old text up to here,
-				// and the edits.
+				// The match begins no further before than the length of the old
+				// text up to here, plus the edits.
 				found = append(found, s.around(piece{g.till, g.till}, first, last))
 			}
 		}
@@ -183,8 +183,7 @@ func (s sieve) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
 	return found, true, nil
 }
 
-// count reads the text; false says that it has so many pieces that they tell
-// nothing.
+// count reads the text. It returns false if the text contains too many pieces.
 func (t *pieceCounter) count(text string) bool {
 	bin := 1 << t.shift
 	chars := 0
@@ -204,7 +203,7 @@ func (t *pieceCounter) count(text string) bool {
 				chars++
 			}
 		}
-		if t.patience < 0 {
+		if t.budget < 0 {
 			return false
 		}
 		t.closeBin(len(t.starts) - 1)
@@ -220,7 +219,7 @@ func (t *pieceCounter) count(text string) bool {
 // before the end: one load holds the short grams of all four.
 func (t *pieceCounter) countFour(text string, i, chars, end int) (int, int) {
 	const cut = word - 8*shortGram
-	some, hash := t.some, t.hash
+	some, hash := t.present, t.hash
 	for ; chars+4 <= end && i+gram <= len(text); i, chars = i+4, chars+4 {
 		x := load(text, i)
 		if x&0x80808080 != 0 {
@@ -239,27 +238,27 @@ func (t *pieceCounter) countFour(text string, i, chars, end int) (int, int) {
 
 // probe counts the piece, if there is one, that begins at a character.
 func (t *pieceCounter) probe(x uint64, chars int) {
-	if h := t.hash.of(x); t.some[h/word]>>(h%word)&1 != 0 {
+	if h := t.hash.of(x); t.present[h/word]>>(h%word)&1 != 0 {
 		t.add(x, h, chars)
 	}
 }
 
-// add counts the piece that is found at a character.
+// add counts the pieces that match the gram at a character.
 func (t *pieceCounter) add(x uint64, hash uint32, chars int) {
-	for n := t.heads[hash>>sparse]; n != 0; {
-		s := &t.spots[n-1]
-		if t.patience--; s.gram == x {
-			t.ring[((chars+int(s.back))>>t.shift*t.lanes+int(s.lane))&(len(t.ring)-1)] += s.one
+	for n := t.heads[hash>>hashSlack]; n != 0; {
+		s := &t.occurrences[n-1]
+		if t.budget--; s.gram == x {
+			t.ring[((chars+int(s.offset))>>t.shift*t.lanes+int(s.lane))&(len(t.ring)-1)] += s.one
 		}
 		n = s.next
 	}
 }
 
-// offset is the bin of sections that begin with the text.
+// offset is the bin of a section that begins at the start of the text.
 func (t *pieceCounter) offset() int { return t.longest>>t.shift + 1 }
 
-// closeBin finds out which sections have enough pieces in a bin and the one before
-// it, which is open for the last time.
+// closeBin records the sections with enough pieces in a bin and the one before it,
+// and clears the one before.
 func (t *pieceCounter) closeBin(bin int) {
 	mask := len(t.ring)/t.lanes - 1
 	before := t.ring[(bin-1)&mask*t.lanes:][:t.lanes]
@@ -268,7 +267,7 @@ func (t *pieceCounter) closeBin(bin int) {
 		full := (before[lane] + n + t.needed[lane]) & laneTops
 		for ; full != 0; full &= full - 1 {
 			i := lane*perWord + bits.TrailingZeros64(full)/laneBits
-			// Pieces are as far from where the section begins as from each other.
+			// Edits move the start of the section as far as its pieces.
 			r := region{bin - 2 - t.offset(), bin + 2 - t.offset() + (t.sections[i].size+t.sections[i].share)>>t.shift}
 			if k := len(t.found[i]); k > 0 && r.from <= t.found[i][k-1].till {
 				t.found[i][k-1].till = r.till

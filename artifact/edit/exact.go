@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// findExact finds old letter for letter.
+// findExact finds exact occurrences of old.
 func findExact(_ context.Context, j *job, e Edit, overlap bool) iter.Seq2[match, error] {
 	return func(yield func(match, error) bool) {
 		for i := range occurrences(j.doc.text, e.Old, overlap) {
@@ -19,17 +19,17 @@ func findExact(_ context.Context, j *job, e Edit, overlap bool) iter.Seq2[match,
 	}
 }
 
-// occurrences yields where old stands in text. Between matches it leaps; inside
-// a run of overlapping ones it goes by the borders of old (Knuth, Morris,
-// Pratt), so that "aaaa…" in "aaaa…" stays linear.
+// occurrences yields the positions of old in text. It searches with a gramFinder;
+// after a match that the next one may overlap it continues with the algorithm of
+// Knuth, Morris and Pratt, so that "aaaa…" in "aaaa…" takes linear time.
 func occurrences(text, old string, overlap bool) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		var border []int32
-		leap := newLeaper(text, old)
-		matched := 0 // bytes of old that end at i
+		finder := newGramFinder(text, old)
+		matched := 0 // length of the prefix of old that ends at i
 		for i := 0; i < len(text); {
 			if matched == 0 {
-				j := leap.next(i)
+				j := finder.next(i)
 				if j < 0 {
 					return
 				}
@@ -61,8 +61,8 @@ func occurrences(text, old string, overlap bool) iter.Seq[int] {
 	}
 }
 
-// borders returns, for each prefix of s, the length of the longest proper
-// prefix of it that is also its suffix.
+// borders returns, for each prefix of s, the length of its longest proper prefix
+// that is also its suffix.
 func borders(s string) []int32 {
 	b := make([]int32, len(s))
 	k := int32(0)
@@ -78,64 +78,64 @@ func borders(s string) []int32 {
 	return b
 }
 
-// A leaper finds a long string in a longer one by looking at few bytes: at one
-// gram in so many that every occurrence has one of them in its first part.
-// Where the string is short, or repeats itself so much that grams tell little,
-// strings.Index is used.
-type leaper struct {
+// A gramFinder finds a long string in a longer one while reading few bytes: it
+// samples the text at a distance that gives each occurrence a sampled gram in its
+// first part. It falls back to strings.Index if the string is short or too
+// repetitive.
+type gramFinder struct {
 	text, old string
 	hash      hasher
-	heads     []uint16 // 1 more than the last place of a gram in old, by its hash
-	chain     []uint16 // for each place, the one before of the same hash, as in heads
-	patience  int      // comparisons that are left
+	heads     []uint16 // by hash, 1 + the last position of such a gram in old
+	chain     []uint16 // for each position, 1 + the previous one of the same hash
+	budget    int      // remaining comparisons
 }
 
 const (
-	leapFrom = 64      // bytes of old that make it worth while
-	leapOver = 64      // how many times as long as that the text has to be
-	leapPart = 1 << 10 // how much of old is looked at
+	finderMinOld   = 64      // minimum length of old, in bytes
+	finderMinRatio = 64      // minimum length of the text, in finderMinOld
+	finderPrefix   = 1 << 10 // bytes of old that are indexed
 )
 
-func newLeaper(text, old string) *leaper {
-	l := &leaper{text: text, old: old}
-	if len(old) < leapFrom || len(text) < leapOver*leapFrom {
+func newGramFinder(text, old string) *gramFinder {
+	l := &gramFinder{text: text, old: old}
+	if len(old) < finderMinOld || len(text) < finderMinRatio*finderMinOld {
 		return l
 	}
-	l.chain = make([]uint16, min(len(old), leapPart)-gram+1)
+	l.chain = make([]uint16, min(len(old), finderPrefix)-gram+1)
 	l.hash = newHasher(4 * len(l.chain))
 	l.heads = make([]uint16, l.hash.space())
 	for i := range l.chain {
 		h := &l.heads[l.hash.of(load(old, i))]
 		l.chain[i], *h = *h, uint16(i+1)
 	}
-	l.patience = len(text) / gram
+	l.budget = len(text) / gram
 	return l
 }
 
-// next returns where old stands next, from byte i on, or -1.
-func (l *leaper) next(i int) int {
+// next returns the first position of old from byte i on, or -1.
+func (l *gramFinder) next(i int) int {
 	if l.heads != nil {
-		for t := i + len(l.chain) - 1; t+gram <= len(l.text) && l.patience > 0; t += len(l.chain) {
+		for t := i + len(l.chain) - 1; t+gram <= len(l.text) && l.budget > 0; t += len(l.chain) {
 			found := -1
 			for o := l.heads[l.hash.of(load(l.text, t))]; o != 0; o = l.chain[o-1] {
-				l.patience--
+				l.budget--
 				at := t - int(o-1)
 				if at < i || load(l.text, t) != load(l.old, int(o-1)) {
 					continue
 				}
-				if l.patience -= len(l.old) / gram; strings.HasPrefix(l.text[at:], l.old) {
-					found = at // of those with this gram, the last in old is the first in text
+				if l.budget -= len(l.old) / gram; strings.HasPrefix(l.text[at:], l.old) {
+					found = at // the last position of the gram in old gives the first in text
 					break
 				}
 			}
 			if found >= 0 {
 				return found
 			}
-			if l.patience <= 0 {
+			if l.budget <= 0 {
 				i = t + 1 - len(l.chain)
 			}
 		}
-		if l.patience > 0 {
+		if l.budget > 0 {
 			return -1
 		}
 	}

@@ -11,24 +11,23 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A folded is the normalised form of a text: what is left of it when spellings
-// that look alike are written alike. It knows which bytes each byte of it came
-// from.
+// A folded is the normalised form of a text, in which characters that look alike
+// are the same character. It maps its bytes to those of the original.
 type folded struct {
-	text   string // the text itself where nothing had to be folded
+	text   string // the original if nothing was folded
 	groups []group
 }
 
-// A group is a span of the folded text and the span of the original that it
-// stands for. Between groups both run in step. An empty span of the folded
-// text is something that was left out.
+// A group is a replaced span: in the folded text and in the original. Between
+// groups both texts are equal. If the span of the folded text is empty, the
+// original was dropped.
 type group struct {
 	at, to     int32 // in the folded text
 	from, till int32 // in the original
 }
 
-// foldText folds text. With indent, white space at the beginning of lines is
-// left out too. The time is linear, and each line is folded by itself.
+// foldText folds text line by line, in linear time. With indent, it also drops
+// white space at the beginning of lines.
 func foldText(text string, indent bool) *folded {
 	f := folder{src: text}
 	for at := 0; at < len(text); {
@@ -38,7 +37,7 @@ func foldText(text string, indent bool) *folded {
 			}
 		}
 		next := len(text)
-		end := next // of what the line holds
+		end := next // of the line, without its line end
 		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
 			end = at + i
 			next = end + 1
@@ -59,9 +58,9 @@ func foldText(text string, indent bool) *folded {
 	return &folded{text: f.out.String(), groups: f.groups}
 }
 
-// plainLines goes over lines from byte at on, where one begins, that stay as
-// they are for sure: ASCII, with nothing blank before their ends. It returns
-// where the first other line begins.
+// plainLines skips lines that folding cannot change: ASCII without trailing white
+// space. It begins at byte at, the start of a line, and returns the start of the
+// first other line.
 func plainLines(text string, at int) int {
 	const lows, ends = tops >> 7, tops >> 7 * '\n'
 	i := at
@@ -70,8 +69,8 @@ func plainLines(text string, at int) int {
 		if x&tops != 0 {
 			return at
 		}
-		// Bytes that are line ends; all are below 0x80, so that nothing is
-		// carried from one to the next.
+		// m marks the line ends. All bytes are below 0x80, so the addition does
+		// not carry from one byte to the next.
 		for m := ^((x ^ ends) + (tops - lows)) & tops; m != 0; m &= m - 1 {
 			end := i + bits.TrailingZeros64(m)/8
 			if end > at && text[end-1] <= ' ' {
@@ -83,12 +82,11 @@ func plainLines(text string, at int) int {
 	return at
 }
 
-// A folder writes a folded text. What is neither replaced nor left out is
-// copied.
+// A folder builds a folded text. It copies everything between replacements.
 type folder struct {
 	src    string
 	out    strings.Builder
-	done   int // bytes of src that out stands for
+	done   int // bytes of src already written to out
 	groups []group
 }
 
@@ -109,7 +107,7 @@ func (f *folder) drop(from, till int) {
 	}
 }
 
-// line folds src[at:end], which holds no line end.
+// line folds src[at:end], one line without its end.
 func (f *folder) line(at, end int, indent bool) {
 	kept := end
 	if c := f.src[max(end-1, at):end]; c != "" && (c[0] <= ' ' || c[0] >= utf8.RuneSelf) {
@@ -120,14 +118,14 @@ func (f *folder) line(at, end int, indent bool) {
 		f.drop(at, start)
 		at = start
 	}
-	if i := firstForeign(f.src[at:kept]); i < kept-at {
-		// The last ASCII character may have to join what follows.
-		f.foreign(at+max(i-1, 0), at, kept)
+	if i := firstNonASCII(f.src[at:kept]); i < kept-at {
+		// The last ASCII character may combine with the next one.
+		f.foldFrom(at+max(i-1, 0), at, kept)
 	}
 	f.drop(kept, end)
 }
 
-// isBlank reports whether r is white space inside a line, or nothing to see.
+// isBlank reports whether r is white space inside a line, or has no width.
 func isBlank(r rune) bool {
 	switch {
 	case r == ' ', r == '\t', r == '\v', r == '\f':
@@ -138,12 +136,12 @@ func isBlank(r rune) bool {
 	return fold(r) == ' ' || zeroWidth(r)
 }
 
-// foreign folds the characters from i to end of a line that begins at begin;
-// what stands between is ASCII and stays.
-func (f *folder) foreign(i, begin, end int) {
+// foldFrom folds the characters from i to end of a line that begins at begin. The
+// bytes before i are ASCII and stay.
+func (f *folder) foldFrom(i, begin, end int) {
 	table := firstPlane()
-	run := -1        // where a run of spaces began
-	var before trait // of the last character that was kept before it
+	run := -1        // start of the current run of spaces
+	var before trait // traits of the last character kept before the run
 	if j := len(strings.TrimRight(f.src[begin:i], " ")) + begin; j > begin {
 		before = table[f.src[j-1]]
 		if j < i {
@@ -152,7 +150,7 @@ func (f *folder) foreign(i, begin, end int) {
 	}
 	for i < end {
 		if run < 0 {
-			i = f.stay(table, i, end)
+			i = f.skipPlain(table, i, end)
 		}
 		r, n := rune(f.src[i]), 1
 		if r >= utf8.RuneSelf {
@@ -175,7 +173,7 @@ func (f *folder) foreign(i, begin, end int) {
 			first = t
 		}
 		switch {
-		case r == ' ' && len(by) <= 1: // settled when it is known what follows
+		case r == ' ' && len(by) <= 1: // written once the next character is known
 			if run < 0 {
 				run = i
 			}
@@ -184,7 +182,7 @@ func (f *folder) foreign(i, begin, end int) {
 				f.drop(i, i+n)
 			}
 		default:
-			f.settle(run, i, before&cjk != 0 && first&latin != 0 || before&latin != 0 && first&cjk != 0)
+			f.writeSpaces(run, i, before&cjk != 0 && first&latin != 0 || before&latin != 0 && first&cjk != 0)
 			run = -1
 			if !same {
 				f.replace(i, i+n, by)
@@ -193,12 +191,12 @@ func (f *folder) foreign(i, begin, end int) {
 		}
 		i += n
 	}
-	f.settle(run, end, false)
+	f.writeSpaces(run, end, false)
 }
 
-// stay goes over characters that stay as they are, and returns the last of
-// them: whether that stays depends on what comes behind it.
-func (f *folder) stay(table *[0x10000]trait, i, end int) int {
+// skipPlain skips characters that folding does not change, and returns the start
+// of the last one, because it may combine with the next character.
+func (f *folder) skipPlain(table *[0x10000]trait, i, end int) int {
 	src := f.src[:end]
 	for j := i; j < len(src); {
 		if j+gram <= len(src) {
@@ -209,8 +207,8 @@ func (f *folder) stay(table *[0x10000]trait, i, end int) int {
 				continue
 			}
 			if x&tops == 0 && src[j] != ' ' {
-				// ASCII stays up to the last of it that is no space.
-				k := j + gram + firstForeign(src[j+gram:])
+				// ASCII stays, up to its last character other than a space.
+				k := j + gram + firstNonASCII(src[j+gram:])
 				i = j + len(strings.TrimRight(src[j:k], " ")) - 1
 				if i < k-1 {
 					break
@@ -237,9 +235,9 @@ func (f *folder) stay(table *[0x10000]trait, i, end int) int {
 	return i
 }
 
-// settle leaves out a run of spaces and characters without width, or keeps the
-// spaces as they are written in ASCII.
-func (f *folder) settle(from, till int, drop bool) {
+// writeSpaces drops a run of spaces and zero-width characters, or keeps its spaces
+// as ASCII spaces.
+func (f *folder) writeSpaces(from, till int, drop bool) {
 	switch {
 	case from < 0:
 		return
@@ -259,8 +257,8 @@ func (f *folder) settle(from, till int, drop bool) {
 	}
 }
 
-// startsAt reports whether what follows stands for itself, so that what is
-// before it ends there.
+// startsAt reports whether s begins with a character that cannot combine with the
+// one before.
 func startsAt(table *[0x10000]trait, s string) bool {
 	if s == "" || s[0] < utf8.RuneSelf {
 		return true
@@ -269,7 +267,7 @@ func startsAt(table *[0x10000]trait, s string) bool {
 	return traits(table, r)&starts != 0
 }
 
-// compatible returns the folded form of a character with all that joins it.
+// compatible returns the folded form of a character and its combining characters.
 func compatible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if zeroWidth(r) {
@@ -279,9 +277,9 @@ func compatible(s string) string {
 	}, norm.NFKC.String(s))
 }
 
-// start returns where in the original the folded text from byte i on begins;
-// what was left out just before it is not part of it. It is false inside a
-// group.
+// start converts byte i of the folded text, the start of a span, to a byte of the
+// original. Bytes dropped just before i are outside the span. It is false inside
+// a group.
 func (f *folded) start(i int) (int, bool) {
 	k := sort.Search(len(f.groups), func(k int) bool { return int(f.groups[k].to) > i })
 	if k < len(f.groups) && int(f.groups[k].at) < i {
@@ -290,8 +288,9 @@ func (f *folded) start(i int) (int, bool) {
 	return f.step(k, i), true
 }
 
-// end returns where in the original the folded text up to byte i ends; what
-// was left out just behind it is not part of it. It is false inside a group.
+// end converts byte i of the folded text, the end of a span, to a byte of the
+// original. Bytes dropped just after i are outside the span. It is false inside a
+// group.
 func (f *folded) end(i int) (int, bool) {
 	k := sort.Search(len(f.groups), func(k int) bool {
 		g := f.groups[k]
@@ -303,8 +302,8 @@ func (f *folded) end(i int) (int, bool) {
 	return f.step(k, i), true
 }
 
-// step returns the byte of the original that byte i of the folded text stands
-// for, where k groups end before.
+// step converts byte i of the folded text, which follows k groups, to a byte of
+// the original.
 func (f *folded) step(k, i int) int {
 	if k == 0 {
 		return i
@@ -323,8 +322,8 @@ func (f *folded) leftOutBefore(i int) int {
 	return at
 }
 
-// leftOutAfter returns where in the original that ends which was left out
-// just behind byte i of the folded text, where end is what comes before it.
+// leftOutAfter returns the end of the bytes of the original that were dropped just
+// after byte i of the folded text, which is byte end of the original.
 func (f *folded) leftOutAfter(i, end int) int {
 	k := sort.Search(len(f.groups), func(k int) bool { return int(f.groups[k].at) >= i })
 	for ; k < len(f.groups) && int(f.groups[k].to) == i; k++ {

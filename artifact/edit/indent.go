@@ -4,15 +4,14 @@ package edit
 
 import "strings"
 
-// reindent gives new text the indentation that the document has where the old
-// text, indented otherwise, was found at text[start:end]. line is where the
-// line begins that start is on, and first says that nothing before was found
-// on it. It returns where the replaced span begins, which is at the beginning
-// of its line if the first line gets another indentation than it had.
+// reindent gives new text the document's indentation at text[start:end], where the
+// old text was found with another indentation. line is the start of the line with
+// start; first reports whether no earlier match is on it. It returns the start of
+// the replaced span: line if the indentation of the first line changes.
 func reindent(text string, line, start, end int, first bool, e Edit) (int, string) {
 	own := text[line:start]
-	whole := first && indentOf(own) == own // else the match begins within a line
-	known := map[string]string{}           // the indentation of old: that of the document
+	whole := first && indentOf(own) == own // false: the match begins within a line
+	known := map[string]string{}           // from the indentation of old to that of the document
 	var order []string
 	begin := start
 	if whole {
@@ -49,9 +48,9 @@ func reindent(text string, line, start, end int, first bool, e Edit) (int, strin
 	return line, strings.Join(lines, lineEnd)
 }
 
-// translate returns the document's indentation for one of the new text: the
-// known one, else the longest known one that it goes beyond, with the rest,
-// else the first known one that goes beyond it, without the rest.
+// translate converts an indentation of the new text to the document's. If it is not
+// known, translate extends the longest known one that is a prefix of it; if none is,
+// it shortens the first known one that in is a prefix of.
 func translate(in string, known map[string]string, order []string) string {
 	if out, ok := known[in]; ok {
 		return out
@@ -75,7 +74,7 @@ func translate(in string, known map[string]string, order []string) string {
 	return in
 }
 
-// indentOf returns the white space that a line begins with.
+// indentOf returns the leading white space of a line.
 func indentOf(line string) string {
 	return line[:len(line)-len(strings.TrimLeftFunc(line, isBlank))]
 }

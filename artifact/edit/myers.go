@@ -8,35 +8,35 @@ import (
 	"unicode/utf8"
 )
 
-// The approximate layer counts edits as Myers does (A fast bit-vector algorithm
-// for approximate string matching, J. ACM 46, 1999), by blocks of 64 characters
-// of the pattern, and after Ukkonen only down to the block below which no count
-// can be within the limit. Column by column, a band holds how many edits turn
-// each beginning of the pattern into what stands before the column.
+// The approximate layer counts edits with the bit-vector algorithm of Myers (A fast
+// bit-vector algorithm for approximate string matching, J. ACM 46, 1999), in blocks
+// of 64 characters of the pattern. As Ukkonen proposed, it computes only blocks in
+// which a count can be within the limit. Each character of the text is a column. A
+// band holds, for one column, the number of edits between each prefix of the
+// pattern and the text before the column.
 
 const word = 64 // characters of a block
 
-// A profile is a pattern, ready to be looked for. Characters are numbered
-// densely, so that no alphabet is too large; number 0 is all that the pattern
-// does not have.
+// A profile is a preprocessed pattern. Its characters are numbered densely; number
+// 0 is every character that the pattern does not contain.
 type profile struct {
 	size, blocks int
 	low          [utf8.RuneSelf]int32 // numbers of ASCII
 	pages        [256]*[256]int32     // of the first plane, by r>>8
 	rest         map[rune]int32       // of the other planes
-	rows         [][]uint64           // for each number, where the pattern has it; nil: see spots
-	spots        [][]spot             // of characters that are rare in a long pattern
-	row          []uint64             // of the rare character that was asked for last
-	asked        int32
+	rows         [][]uint64           // for each number, a bit for each position in the pattern; nil: see sparse
+	sparse       [][]sparseBits       // of characters that are rare in a long pattern
+	row          []uint64             // expanded row of the rare character current
+	current      int32
 }
 
-// A spot is a block of a row that has bits.
-type spot struct {
+// A sparseBits is a block of a row in which bits are set.
+type sparseBits struct {
 	block int32
 	bits  uint64
 }
 
-// sparseFrom is from how many blocks on rare characters are kept as spots.
+// sparseFrom is the number of blocks from which rows of rare characters are sparse.
 const sparseFrom = 128
 
 func newProfile(pattern []rune) *profile {
@@ -47,7 +47,7 @@ func newProfile(pattern []rune) *profile {
 		n := p.number(r)
 		if n == 0 {
 			n = int32(len(counts))
-			p.name(r, n)
+			p.assign(r, n)
 			counts = append(counts, 0)
 		}
 		numbers[i] = n
@@ -73,20 +73,20 @@ func newProfile(pattern []rune) *profile {
 			row[b] |= bit
 			continue
 		}
-		if p.spots == nil {
-			p.spots, p.row = make([][]spot, len(counts)), make([]uint64, p.blocks)
+		if p.sparse == nil {
+			p.sparse, p.row = make([][]sparseBits, len(counts)), make([]uint64, p.blocks)
 		}
-		if s := p.spots[n]; len(s) > 0 && int(s[len(s)-1].block) == b {
+		if s := p.sparse[n]; len(s) > 0 && int(s[len(s)-1].block) == b {
 			s[len(s)-1].bits |= bit
 		} else {
-			p.spots[n] = append(s, spot{int32(b), bit})
+			p.sparse[n] = append(s, sparseBits{int32(b), bit})
 		}
 	}
 	return p
 }
 
-// name gives r a number.
-func (p *profile) name(r rune, n int32) {
+// assign gives r a number.
+func (p *profile) assign(r rune, n int32) {
 	switch {
 	case r < utf8.RuneSelf:
 		p.low[r] = n
@@ -118,21 +118,21 @@ func (p *profile) number(r rune) int32 {
 	return 0
 }
 
-// rowOf returns the row of a number; it holds until the next call.
+// rowOf returns the row of a number; it is valid until the next call.
 func (p *profile) rowOf(n int32) []uint64 {
 	if row := p.rows[n]; row != nil {
 		return row
 	}
-	if n != p.asked {
-		if p.asked != 0 {
-			for _, s := range p.spots[p.asked] {
+	if n != p.current {
+		if p.current != 0 {
+			for _, s := range p.sparse[p.current] {
 				p.row[s.block] = 0
 			}
 		}
-		for _, s := range p.spots[n] {
+		for _, s := range p.sparse[n] {
 			p.row[s.block] = s.bits
 		}
-		p.asked = n
+		p.current = n
 	}
 	return p.row
 }
@@ -140,16 +140,16 @@ func (p *profile) rowOf(n int32) []uint64 {
 // A band is a column of counts, as differences from row to row.
 type band struct {
 	p        *profile
-	up, down []uint64 // where the count rises and falls by one
-	first    int      // the highest block that is looked at
-	last     int      // the lowest block that is looked at
-	score    int      // the count at the bottom of it
-	limit    int      // counts above it do not matter
-	anchored uint64   // 1: the text has to match from its beginning on
-	steps    int64    // blocks worked on
+	up, down []uint64 // rows at which the count rises and falls by one
+	first    int      // the first block computed
+	last     int      // the last block computed
+	score    int      // the count in the bottom row of last
+	limit    int      // the highest count of a match
+	anchored uint64   // 1: a match begins at the beginning of the text
+	steps    int64    // blocks computed
 }
 
-// newBand returns the column before the text.
+// newBand returns the band of the column before the text.
 func newBand(p *profile, limit int, anchored bool) *band {
 	b := &band{p: p, up: make([]uint64, p.blocks), down: make([]uint64, p.blocks), limit: limit}
 	if anchored {
@@ -167,7 +167,7 @@ func (b *band) reset() {
 	b.score = min(b.p.size, (b.last+1)*word)
 }
 
-// width returns how many characters block i has.
+// width returns the number of characters in block i.
 func (b *band) width(i int) int {
 	if i == b.p.blocks-1 {
 		return (b.p.size-1)%word + 1
@@ -175,9 +175,9 @@ func (b *band) width(i int) int {
 	return word
 }
 
-// run processes the characters of these numbers, up to and including the first
-// after which the whole pattern has a count within the limit. It returns how
-// many it took; found says that it stopped because of a count.
+// run processes characters, given by their numbers, up to and including the first
+// after which the count of the whole pattern is within the limit; found reports
+// whether there is one. It returns how many characters it took.
 func (b *band) run(numbers []int32) (taken int, found bool) {
 	final, bottom := b.p.blocks-1, uint(b.p.size-1)%word
 	last, score, limit, rows := b.last, b.score, b.limit, b.p.rows
@@ -233,12 +233,12 @@ func (b *band) run(numbers []int32) (taken int, found bool) {
 			if before <= limit && (row[last+1]&1 != 0 || fall != 0) {
 				last++
 				up = b.up[b.first : last+1]
-				score = before + b.open(last, row[last], rise, fall)
+				score = before + b.extend(last, row[last], rise, fall)
 				steps++
 				found = last == final && score <= limit
 			}
 		}
-		// Leaving out a block is not urgent.
+		// Checking every fourth column is enough.
 		if score > limit && last > b.first && taken%4 == 0 {
 			b.last, b.score = last, score
 			b.shrink()
@@ -251,9 +251,9 @@ func (b *band) run(numbers []int32) (taken int, found bool) {
 	return taken, found
 }
 
-// two is run for a band of the first two blocks, while the count at the bottom
-// exceeds the limit by more than one, as in most of a text without a similar
-// part. It returns how many numbers it took.
+// two is a fast path of run: a band of the first two blocks, while the count at the
+// bottom exceeds the limit by more than one, which is so in most dissimilar text. It
+// returns how many numbers it took.
 func (b *band) two(numbers []int32) int {
 	bottom := uint(b.width(1) - 1)
 	u0, u1, d0, d1 := b.up[0], b.up[1], b.down[0], b.down[1]
@@ -291,10 +291,10 @@ func (b *band) two(numbers []int32) int {
 	return taken
 }
 
-// open begins with block i, in which no count was within the limit before, and
-// returns by how much the count at its bottom is above that of the row before
-// it, one column earlier.
-func (b *band) open(i int, eq, rise, fall uint64) int {
+// extend adds block i to the bottom of the band. It returns the difference between
+// the count in the bottom row of the block and that in the row above the block, one
+// column earlier.
+func (b *band) extend(i int, eq, rise, fall uint64) int {
 	u := ^uint64(0)
 	xv := eq
 	eq |= fall
@@ -307,10 +307,9 @@ func (b *band) open(i int, eq, rise, fall uint64) int {
 	return b.width(i) + int(h>>bottom&1) - int(l>>bottom&1)
 }
 
-// shrink leaves out blocks at the bottom in which no count can be within the
-// limit. Counts differ by one from row to row at most, so that all of a block
-// are at least half of what the rows above and at the bottom of it have
-// together, less half its width.
+// shrink removes blocks from the bottom in which no count can be within the limit.
+// Adjacent rows differ by at most one, so each count of a block is at least half the
+// sum of the counts above it and in its bottom row, minus half its width.
 func (b *band) shrink() {
 	for b.last > b.first {
 		w := b.width(b.last)
@@ -324,8 +323,8 @@ func (b *band) shrink() {
 	}
 }
 
-// skip leaves out blocks at the top: all of the first rows, that many, have
-// counts above the limit from here on, or are of no use any more.
+// skip removes blocks from the top. The caller knows that the counts in this many
+// rows stay above the limit or are no longer needed.
 func (b *band) skip(rows int) {
 	b.first = min(max(b.first, rows/word), b.last)
 }
@@ -345,15 +344,15 @@ func tooCostly() error {
 	return refuse(TooCostly, "the old text is not there, and to look for a passage that only resembles it would take too long; copy a shorter passage exactly as it stands")
 }
 
-// chunk is how many characters a search decodes at a time.
+// chunk is the number of characters that a search decodes at a time.
 const chunk = 1024
 
-// search yields where, in bytes of text, a substring ends that differs from
-// the pattern by at most limit edits, and by how many. yield returns the limit
-// from there on; a negative one ends the search.
+// search yields the end, in bytes of text, and the distance of each substring that
+// differs from the pattern by at most limit edits. yield returns the limit for the
+// rest of the text; a negative one ends the search.
 func (p *profile) search(ctx context.Context, m *meter, text string, limit int, yield func(end, distance int) int) error {
 	var numbers [chunk]int32
-	var ends [chunk]int32 // bytes behind the beginning of the chunk
+	var ends [chunk]int32 // end of each character, in bytes of the chunk
 	b := newBand(p, limit, false)
 	for at := 0; at < len(text); {
 		n, i := 0, 0
@@ -375,7 +374,7 @@ func (p *profile) search(ctx context.Context, m *meter, text string, limit int, 
 			n++
 		}
 		for done := 0; done < n; {
-			// What is left of the text has to do for the rest of the pattern.
+			// The rest of the pattern must fit in the rest of the text.
 			left := len(text) - at
 			if done > 0 {
 				left -= int(ends[done-1])
@@ -404,8 +403,8 @@ func (p *profile) search(ctx context.Context, m *meter, text string, limit int, 
 	return nil
 }
 
-// lengths returns how long the beginnings of text are, in characters, that
-// differ from the pattern by distance edits, where none differs by less.
+// lengths returns the lengths, in characters, of the prefixes of text that differ
+// from the pattern by distance edits. No prefix may differ by less.
 func (p *profile) lengths(ctx context.Context, m *meter, text []rune, distance int) ([]int, error) {
 	text = text[:min(len(text), p.size+distance)]
 	numbers := make([]int32, len(text))
@@ -422,7 +421,7 @@ func (p *profile) lengths(ctx context.Context, m *meter, text []rune, distance i
 				out = append(out, done)
 			}
 		}
-		b.skip(done - distance - 1) // shorter beginnings of the pattern
+		b.skip(done - distance - 1) // shorter prefixes of the pattern
 		if err := m.spend(ctx, b.steps); err != nil {
 			return nil, err
 		}
@@ -431,7 +430,7 @@ func (p *profile) lengths(ctx context.Context, m *meter, text []rune, distance i
 	return out, nil
 }
 
-// distance returns how many edits turn pattern into text.
+// distance returns the number of edits between pattern and text.
 func distance(ctx context.Context, m *meter, pattern, text []rune) (int, error) {
 	if len(pattern) == 0 || len(text) == 0 {
 		return max(len(pattern), len(text)), nil

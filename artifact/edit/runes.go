@@ -10,20 +10,20 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A trait says how the normalised layer treats a character.
+// A trait is a property of a character in the normalised layer.
 type trait uint8
 
-// The traits. A character without any is looked at by NFKC.
+// The traits. A character without plain, folds or drops is normalised by NFKC.
 const (
-	plain  trait = 1 << iota // NFKC leaves it as it is, wherever it stands
-	starts                   // nothing before it can change it or be changed by it
-	folds                    // becomes one other character, see fold
-	drops                    // takes no room and is left out
+	plain  trait = 1 << iota // NFKC never changes it
+	starts                   // never combines with the character before
+	folds                    // replaced by one character, see fold
+	drops                    // zero-width, dropped
 	cjk                      // Chinese or Japanese, after normalisation
 	latin                    // an ASCII letter or digit
 )
 
-// fold returns the one character that r is folded to, or r.
+// fold returns the replacement of r, or r.
 func fold(r rune) rune {
 	switch r {
 	case '‘', '’', '‚', '‛', '‹', '›', '′', '´':
@@ -44,8 +44,8 @@ func fold(r rune) rune {
 	return r
 }
 
-// zeroWidth reports whether r takes no room: joiners, marks of direction, soft
-// hyphens, byte order marks, selectors of a variant.
+// zeroWidth reports whether r is invisible: joiners, direction marks, soft hyphens,
+// byte order marks, variation selectors.
 func zeroWidth(r rune) bool {
 	switch r {
 	case '\u00ad', '\u034f', '\u061c', '\u180e', '\ufeff':
@@ -55,7 +55,7 @@ func zeroWidth(r rune) bool {
 		r >= '\u2060' && r <= '\u206f' || r >= '\ufe00' && r <= '\ufe0f'
 }
 
-// isCJK reports whether spaces between r and a Latin character do not matter.
+// isCJK reports whether spaces between r and a Latin character are ignored.
 func isCJK(r rune) bool {
 	switch {
 	case r < 0x2e80:
@@ -71,11 +71,11 @@ func isLatin(r rune) bool {
 	return r < utf8.RuneSelf && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z')
 }
 
-// firstPlane holds the traits of the characters below 0x10000, which are most.
+// firstPlane holds the traits of the characters below 0x10000.
 var firstPlane = sync.OnceValue(func() *[0x10000]trait {
 	var all [0x10000]trait
 	for r := range rune(len(all)) {
-		all[r] = work(r)
+		all[r] = computeTraits(r)
 	}
 	return &all
 })
@@ -85,11 +85,11 @@ func traits(table *[0x10000]trait, r rune) trait {
 	if int(r) < len(table) {
 		return table[r]
 	}
-	return work(r)
+	return computeTraits(r)
 }
 
-// work works out the traits of r.
-func work(r rune) (t trait) {
+// computeTraits returns the traits of r.
+func computeTraits(r rune) (t trait) {
 	if isCJK(r) {
 		t |= cjk
 	}
@@ -104,7 +104,7 @@ func work(r rune) (t trait) {
 	case fold(r) != r:
 		t |= folds
 	case r >= 0x3400 && r <= 0x4dbf, r >= 0x4e00 && r <= 0x9fff, r >= 0xac00 && r <= 0xd7a3:
-		return t | plain | starts // Han and whole syllables of Hangul: known without asking
+		return t | plain | starts // Han and Hangul syllables: a fast path
 	}
 	var buf [utf8.UTFMax]byte
 	b := utf8.AppendRune(buf[:0], r)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// A sample knows where the grams of the old text stand in the text, where the
-// text is looked at once in so many bytes.
+// A sample holds the positions of the old text's grams in the text, of which it
+// reads one gram every stride bytes.
 type sample struct {
 	text, old string
 	stride    int
@@ -19,51 +19,51 @@ type sample struct {
 
 // A seed is a gram of the old text.
 type seed struct {
-	at    int32 // where it stands in old
-	next  int32 // 1 more than the next of the same hash
-	last  int32 // 1 more than the last hit
-	count int32 // of hits; more than mostHits: not all are known
+	at    int32 // its first position in old
+	next  int32 // 1 + the next seed of the same hash; 0: none
+	last  int32 // 1 + its last hit; 0: none
+	count int32 // of hits; only the first mostHits are stored
 }
 
-// A hit is a place in the text that has a seed.
+// A hit is a position of a seed in the text.
 type hit struct {
 	at   int32
-	next int32 // 1 more than the one before of the same seed
+	next int32 // 1 + the previous hit of the same seed; 0: none
 }
 
-// mostHits is how many hits of a seed are worth knowing: more tell little.
+// mostHits is the maximum number of stored hits of a seed.
 const mostHits = 1000
 
-// sparse is by how many bits a set of hashes is larger than the table of what
-// has them: most grams of the text are no seeds, and are passed over at once.
-const sparse = 3
+// hashSlack is the number of bits by which a bit set of hashes is larger than its
+// table. Most grams of the text are not seeds, and a sparse set excludes them fast.
+const hashSlack = 3
 
-// newSample looks at the text, once in stride bytes. It returns nil where that
-// would take too long.
+// newSample samples the text every stride bytes. It returns nil if hash collisions
+// would make that too slow.
 func newSample(text, old string, stride int) *sample {
 	s := &sample{text: text, old: old, stride: stride, which: make([]int32, len(old)-gram+1)}
 	s.seeds = make([]seed, 0, len(s.which))
-	hash := newHasher(len(old) << (1 + sparse))
-	some, heads := make([]uint64, hash.space()/word), make([]int32, hash.space()>>sparse)
-	patience := 8 * len(old)
+	hash := newHasher(len(old) << (1 + hashSlack))
+	some, heads := make([]uint64, hash.space()/word), make([]int32, hash.space()>>hashSlack)
+	budget := 8 * len(old)
 	for i := range s.which {
 		x := load(old, i)
 		h := hash.of(x)
-		n := heads[h>>sparse]
+		n := heads[h>>hashSlack]
 		for ; n != 0 && load(old, int(s.seeds[n-1].at)) != x; n = s.seeds[n-1].next {
-			if patience--; patience < 0 {
+			if budget--; budget < 0 {
 				return nil
 			}
 		}
 		if n == 0 {
-			s.seeds = append(s.seeds, seed{at: int32(i), next: heads[h>>sparse]})
+			s.seeds = append(s.seeds, seed{at: int32(i), next: heads[h>>hashSlack]})
 			n = int32(len(s.seeds))
-			heads[h>>sparse] = n
+			heads[h>>hashSlack] = n
 			some[h/word] |= 1 << (h % word)
 		}
 		s.which[i] = n - 1
 	}
-	patience = len(text)
+	budget = len(text)
 	s.hits = make([]hit, 0, 256)
 	for i := 0; i+gram <= len(text); i += stride {
 		x := load(text, i)
@@ -71,7 +71,7 @@ func newSample(text, old string, stride int) *sample {
 		if some[h/word]>>(h%word)&1 == 0 {
 			continue
 		}
-		for n := heads[h>>sparse]; n != 0; {
+		for n := heads[h>>hashSlack]; n != 0; {
 			g := &s.seeds[n-1]
 			if load(old, int(g.at)) == x {
 				if g.count++; g.count <= mostHits {
@@ -80,7 +80,7 @@ func newSample(text, old string, stride int) *sample {
 				}
 				break
 			}
-			if patience--; patience < 0 {
+			if budget--; budget < 0 {
 				return nil
 			}
 			n = g.next
@@ -96,13 +96,12 @@ func (s *sample) places(i int, yield func(at int)) {
 	}
 }
 
-// count returns how often the text has the seed at byte i of old.
+// count returns the number of hits of the seed at byte i of old.
 func (s *sample) count(i int) int { return int(s.seeds[s.which[i]].count) }
 
-// pieces cuts the old text into pieces that the sample sees wherever they
-// stand: one gram in the first stride of their bytes. It returns the rarest,
-// some more of them than there may be edits: those that no edit spoils are to
-// be found together.
+// pieces cuts the old text into pieces long enough to contain a sampled gram at any
+// position in the text. It returns the rarest of them, more than the number of edits,
+// so that some occur unchanged in every match, at about the same distances.
 func (s *sample) pieces(edits int) []piece {
 	type counted struct {
 		piece
@@ -137,24 +136,24 @@ func (s *sample) pieces(edits int) []piece {
 	return pieces
 }
 
-// Votes add up, for each distance between text and old text, how many grams
-// are that far from each other; 1<<voteShift bytes are one distance.
+// Each gram votes for the offset between its positions in the text and in the old
+// text. Offsets are grouped by 1<<voteShift bytes.
 const voteShift = 6
 
-// guess returns where in the text the old text may well begin: at a distance
-// that most of the grams have, or up to 2<<voteShift bytes behind it. Grams
-// that are rare are asked first.
+// guess returns the most likely start of the old text in the text: the offset with
+// the most votes. The true start is up to 2<<voteShift bytes later. Rare grams vote
+// first.
 func (s *sample) guess() (int, bool) {
 	votes := make([]int32, (len(s.text)+len(s.old))>>voteShift+2)
 	best, most := 0, int32(0)
-	few, patience := 0, len(s.text)
+	few, budget := 0, len(s.text)
 	for _, many := range []int{8, 64, mostHits} {
 		for i := range s.which {
 			n := s.count(i)
 			if n <= few || n > many {
 				continue
 			}
-			if patience -= n; patience < 0 {
+			if budget -= n; budget < 0 {
 				break
 			}
 			s.places(i, func(at int) {

@@ -18,20 +18,20 @@ import (
 // text is searched.
 
 const (
-	seedFrom   = 4 << 10 // shorter texts, in bytes, are searched as they are
-	gram       = 8       // bytes that are compared at once
-	shortGram  = 5       // the same, of ASCII, where edits are close to each other
-	seedCost   = 4       // bytes that are looked at in the time of a step
-	fewestSeed = 3       // seeds that have to be found for a count to tell anything
+	seedFrom   = 4 << 10 // shorter texts, in bytes, are searched whole
+	gram       = 8       // bytes compared at once
+	shortGram  = 5       // the same for ASCII if edits are close to each other
+	seedCost   = 4       // bytes read in the time of a step
+	fewestSeed = 3       // minimum number of seeds for a useful count
 )
 
 // An area is the part of the text to search for matches.
 type area struct {
-	// Every passage lies in one of the regions that differs by at most limit
-	// edits, or is within the margin of the closest.
+	// The regions contain every match with at most limit edits, and every one
+	// within the margin of the closest.
 	regions []region
-	limit   int   // the closest differs by no more
-	ends    []int // where those end that differ by limit; nil: not known yet
+	limit   int   // maximum distance of the closest match
+	ends    []int // ends of the matches with distance limit; nil: unknown
 }
 
 // areaOf returns the area of matches with at most limit edits.
@@ -43,12 +43,12 @@ func (a *approximate) areaOf(ctx context.Context, limit int) (area, error) {
 	if err := a.meter.spend(ctx, int64(len(a.text)/seedCost)); err != nil {
 		return area{}, err
 	}
-	s := sieve{text: a.text, old: a.old, size: len(a.pattern), sample: newSample(a.text, a.old, gram)}
+	s := filter{text: a.text, old: a.old, size: len(a.pattern), sample: newSample(a.text, a.old, gram)}
 	if s.sample == nil {
 		return all, nil
 	}
 	var ends []int
-	// Mostly few edits are enough, and pieces that stand as they are tell where.
+	// Usually few edits are enough, and unchanged pieces locate the match.
 	s.limit = min(limit, s.size/16) + a.margin
 	if found, ok := s.bySample(); ok && len(found) > 0 {
 		var d int
@@ -98,8 +98,7 @@ func load(s string, i int) uint64 {
 // A hasher gives grams numbers below a power of two.
 type hasher struct{ shift uint }
 
-// newHasher returns a hasher for a number of grams of which each should seldom
-// share its number.
+// newHasher returns a hasher with few collisions for this many grams.
 func newHasher(grams int) hasher {
 	return hasher{uint(64 - min(max(bits.Len(uint(grams)), 10), 18))}
 }
@@ -108,7 +107,7 @@ func (h hasher) space() int { return 1 << (64 - h.shift) }
 
 func (h hasher) of(x uint64) uint32 { return uint32(x * 0x9E3779B97F4A7C15 >> (h.shift & 63)) }
 
-// whole returns the region, within the text and up to whole characters.
+// whole returns the region, cut to the text and extended to whole characters.
 func whole(text string, from, till int) region {
 	from, till = max(from, 0), min(till, len(text))
 	for from > 0 && !utf8.RuneStart(text[from]) {
@@ -117,7 +116,7 @@ func whole(text string, from, till int) region {
 	return region{from, wholeFrom(text, till)}
 }
 
-// wholeFrom returns where the first character begins from byte i on.
+// wholeFrom returns the start of the first character from byte i on.
 func wholeFrom(text string, i int) int {
 	for i < len(text) && !utf8.RuneStart(text[i]) {
 		i++
@@ -125,19 +124,19 @@ func wholeFrom(text string, i int) int {
 	return i
 }
 
-// A sieve finds the regions that can contain matches.
-type sieve struct {
+// A filter finds the regions that can contain matches.
+type filter struct {
 	text, old string
 	size      int     // code points of old
 	limit     int     // edits of a match
-	sample    *sample // nil: none was taken yet
+	sample    *sample // nil: not sampled yet
 }
 
 // A piece is a part of the old text, in bytes, of whole characters.
 type piece struct{ from, till int }
 
-// regions is false where seeds do not tell enough.
-func (s sieve) regions(ctx context.Context, m *meter) ([]region, bool, error) {
+// regions returns the regions that can contain matches; false if seeds exclude too little.
+func (s filter) regions(ctx context.Context, m *meter) ([]region, bool, error) {
 	if found, ok := s.byOne(); ok {
 		if found, ok = s.few(found); ok {
 			return found, true, nil
@@ -152,14 +151,14 @@ func (s sieve) regions(ctx context.Context, m *meter) ([]region, bool, error) {
 }
 
 // few merges the regions, and reports whether they are a small part of the text.
-func (s sieve) few(found []region) ([]region, bool) {
+func (s filter) few(found []region) ([]region, bool) {
 	found, covered := merge(found)
 	return found, covered <= max(len(s.text)/16, 4*len(s.old))
 }
 
-// bySample does what byOne does with the sample that was taken, if that is
-// enough, and the regions are few.
-func (s sieve) bySample() ([]region, bool) {
+// bySample is byOne with the sample already taken. It returns false if the sample
+// is too coarse or the regions are many.
+func (s filter) bySample() ([]region, bool) {
 	pieces := s.sample.pieces(s.limit)
 	if len(pieces) <= s.limit {
 		return nil, false
@@ -171,8 +170,7 @@ func (s sieve) bySample() ([]region, bool) {
 	return found, ok
 }
 
-// merge returns the regions in order, those that touch as one, and how many
-// bytes they have.
+// merge sorts the regions, joins those that touch, and returns their total size.
 func merge(found []region) (merged []region, covered int) {
 	slices.SortFunc(found, func(a, b region) int { return cmp.Compare(a.from, b.from) })
 	for _, r := range found {
@@ -188,25 +186,23 @@ func merge(found []region) (merged []region, covered int) {
 	return merged, covered
 }
 
-// around returns where a passage can be of which text[from:till] holds the part
-// that belongs to this piece of the old text. An edit adds one character, which
-// mostly is one byte.
-func (s sieve) around(p piece, from, till int) region {
+// around returns the region of the matches in which text[from:till] corresponds to
+// piece p of the old text. An edit adds at most one character, usually one byte.
+func (s filter) around(p piece, from, till int) region {
 	before, after := from-p.from-s.limit, till+len(s.old)-p.till+s.limit
-	if before < 0 || firstForeign(s.text[before:from]) < from-before {
+	if before < 0 || firstNonASCII(s.text[before:from]) < from-before {
 		before = from - p.from - utf8.UTFMax*s.limit
 	}
-	if after > len(s.text) || firstForeign(s.text[till:after]) < after-till {
+	if after > len(s.text) || firstNonASCII(s.text[till:after]) < after-till {
 		after = till + len(s.old) - p.till + utf8.UTFMax*s.limit
 	}
 	return whole(s.text, before, after)
 }
 
-// byOne finds the regions around pieces of the old text that stand in the text
-// as they are. There are more pieces than there may be edits, so that one of
-// them does in every passage, and they are long enough that the text need only
-// be sampled for them.
-func (s sieve) byOne() ([]region, bool) {
+// byOne finds the regions around unchanged pieces of the old text. With more pieces
+// than edits, every match contains an unchanged one. The pieces are long enough to
+// be found in a sample of the text.
+func (s filter) byOne() ([]region, bool) {
 	const dense = 4 // more samples cost more than counting does
 	for stride := gram; stride >= dense; stride /= 2 {
 		if len(s.old)/(stride+gram-1) <= s.limit {
@@ -224,15 +220,14 @@ func (s sieve) byOne() ([]region, bool) {
 	return nil, false
 }
 
-// unchanged returns the regions around the pieces that stand in the text, where
-// as many of them do, about as far from each other as in the old text, as are
-// left when each edit has spoiled one.
-func (s sieve) unchanged(pieces []piece) ([]region, bool) {
+// unchanged returns the regions in which len(pieces) - limit pieces occur at about
+// the same distances as in the old text. Each edit changes at most one piece.
+func (s filter) unchanged(pieces []piece) ([]region, bool) {
 	var begins []int // where the old text would begin
-	patience := len(s.text) / 4
+	budget := len(s.text) / 4
 	for _, p := range pieces {
 		for i := p.from; i < p.from+s.sample.stride; i++ {
-			if patience -= s.sample.count(i); patience < 0 {
+			if budget -= s.sample.count(i); budget < 0 {
 				return nil, false
 			}
 			s.sample.places(i, func(at int) {
@@ -247,13 +242,12 @@ func (s sieve) unchanged(pieces []piece) ([]region, bool) {
 	needed := len(pieces) - s.limit
 	var found []region
 	for i, k := 0, 0; k < len(begins); k++ {
-		for begins[k]-begins[i] > utf8.UTFMax*s.limit { // an edit moves what follows by a character
+		for begins[k]-begins[i] > utf8.UTFMax*s.limit { // an edit moves the following text by one character
 			i++
 		}
 		if k-i+1 < needed {
 			continue
 		}
-		// What is between has been looked at.
 		if n := len(found); n > 0 && begins[i] <= found[n-1].till {
 			found[n-1].till = begins[k]
 		} else {
@@ -261,12 +255,12 @@ func (s sieve) unchanged(pieces []piece) ([]region, bool) {
 		}
 	}
 	for i, r := range found {
-		if patience -= (r.till - r.from + len(s.old)) / gram; patience < 0 {
+		if budget -= (r.till - r.from + len(s.old)) / gram; budget < 0 {
 			return nil, false
 		}
 		r.till += len(s.old)
 		near := whole(s.text, r.from-s.limit, r.till+s.limit)
-		if firstForeign(s.text[near.from:near.till]) < near.till-near.from {
+		if firstNonASCII(s.text[near.from:near.till]) < near.till-near.from {
 			near = whole(s.text, r.from-utf8.UTFMax*s.limit, r.till+utf8.UTFMax*s.limit)
 		}
 		found[i] = near

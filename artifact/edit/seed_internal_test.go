@@ -89,7 +89,7 @@ func TestSieveKeepsEveryPassage(t *testing.T) {
 				slices.Reverse(text)
 			}
 		}
-		s := sieve{text: string(text), old: string(old), size: len(old), limit: limit}
+		s := filter{text: string(text), old: string(old), size: len(old), limit: limit}
 		m := meter(maxSteps)
 		for name, sift := range map[string]func() ([]region, bool, error){
 			"one":   func() ([]region, bool, error) { found, ok := s.byOne(); return found, ok, nil },
@@ -177,7 +177,7 @@ func TestSeedsChangeNothing(t *testing.T) {
 // A text in which everything is a seed is searched as it is.
 func TestSeedsGiveUp(t *testing.T) {
 	old := strings.Repeat("ab", 100) + "c"
-	s := sieve{text: strings.Repeat("ab", 1<<16), old: old, size: len(old), limit: 5}
+	s := filter{text: strings.Repeat("ab", 1<<16), old: old, size: len(old), limit: 5}
 	m := meter(maxSteps)
 	if _, ok, err := s.regions(t.Context(), &m); ok || err != nil {
 		t.Error("regions of a text that is the same all over")

@@ -7,14 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// Texts are long and looked at more than once, so that what is asked of all of
-// their bytes is asked of eight at a time.
+// Texts are long and scanned more than once, so the scans take eight bytes at a time.
 
 const tops = 0x80_80_80_80_80_80_80_80 // the highest bit of each of eight bytes
 
 // valid reports whether s is valid UTF-8.
 func valid(s string) bool {
-	const odd = 1<<0x0 | 1<<0xd // of what begins with e0 or ed, some is not valid
+	const odd = 1<<0x0 | 1<<0xd // some sequences that begin with e0 or ed are invalid
 	for i := 0; i < len(s); {
 		if i+gram <= len(s) {
 			x := load(s, i)
@@ -41,13 +40,13 @@ func valid(s string) bool {
 }
 
 // threeTwice reports whether the bytes begin with two characters of three bytes
-// each, as Chinese does mostly.
+// each, as most Chinese text does.
 func threeTwice(x uint64) bool { return x&0xc0c0f0_c0c0f0 == 0x8080e0_8080e0 }
 
-// threeAt returns the character of three bytes that x begins with.
+// threeAt returns the three-byte character at the beginning of x.
 func threeAt(x uint64) uint16 { return uint16(x)<<12 | uint16(x>>8&0x3f)<<6 | uint16(x>>16&0x3f) }
 
-// countChars returns how many characters s has, which is valid UTF-8.
+// countChars returns the number of characters in s, which must be valid UTF-8.
 func countChars(s string) int {
 	n, i := len(s), 0
 	for ; i+gram <= len(s); i += gram {
@@ -62,8 +61,8 @@ func countChars(s string) int {
 	return n
 }
 
-// firstForeign returns where the first byte beyond ASCII is, or len(s).
-func firstForeign(s string) int {
+// firstNonASCII returns the index of the first non-ASCII byte, or len(s).
+func firstNonASCII(s string) int {
 	i := 0
 	for ; i+gram <= len(s); i += gram {
 		if x := load(s, i) & tops; x != 0 {

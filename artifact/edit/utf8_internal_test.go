@@ -31,7 +31,7 @@ func TestUTF8AsTheLibraryHasIt(t *testing.T) {
 			t.Fatalf("%q has %d characters, want %d", s, got, want)
 		}
 		want := strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
-		if got := firstForeign(s); got != want && (want >= 0 || got != len(s)) {
+		if got := firstNonASCII(s); got != want && (want >= 0 || got != len(s)) {
 			t.Fatalf("%q: the first beyond ASCII is at %d, want %d", s, got, want)
 		}
 	})

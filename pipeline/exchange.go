@@ -69,6 +69,7 @@ func (d *Draft) dropUnpaired(ms []Message) []Message {
 			i = end
 			continue
 		}
+		calls := artel.CallsOf(unit[0].Parts) // out may overwrite unit[0]
 		for j, m := range unit {
 			keep := m.Parts
 			if j == 0 {
@@ -80,7 +81,7 @@ func (d *Draft) dropUnpaired(ms []Message) []Message {
 			if j > 0 || m.Role == artel.RoleTool {
 				keep = without(keep, func(p artel.Part) bool {
 					r, ok := p.(artel.ToolResult)
-					return ok && (m.Role != artel.RoleTool || j == 0 || !called(unit, r.CallID))
+					return ok && (m.Role != artel.RoleTool || j == 0 || !called(calls, r.CallID))
 				})
 			}
 			if len(keep) != len(m.Parts) {
@@ -103,14 +104,15 @@ func complete(unit []Message) bool {
 	if unit[0].Role == artel.RoleTool {
 		return false
 	}
-	for _, c := range artel.CallsOf(unit[0].Parts) {
+	calls := artel.CallsOf(unit[0].Parts)
+	for _, c := range calls {
 		if !answered(unit, c.ID) {
 			return false
 		}
 	}
 	for _, m := range unit[1:] {
 		for _, r := range artel.ResultsOf(m.Parts) {
-			if !called(unit, r.CallID) {
+			if !called(calls, r.CallID) {
 				return false
 			}
 		}
@@ -118,9 +120,9 @@ func complete(unit []Message) bool {
 	return true
 }
 
-// called reports whether the assistant message of an exchange has call id.
-func called(unit []Message, id artel.CallID) bool {
-	return slices.ContainsFunc(unit[0].Parts, func(p artel.Part) bool { c, ok := p.(artel.ToolCall); return ok && c.ID == id })
+// called reports whether call id is among calls.
+func called(calls []artel.ToolCall, id artel.CallID) bool {
+	return slices.ContainsFunc(calls, func(c artel.ToolCall) bool { return c.ID == id })
 }
 
 // answered reports whether an exchange has a result of call id.

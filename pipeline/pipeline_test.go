@@ -183,6 +183,7 @@ func TestLoading(t *testing.T) {
 		{"muted call", []artel.Message{say("1", "user", "a"), with(calls("2", "x"), muted), answers("3", "x", "r"), say("4", "user", "b")}, "", []string{"1", "4"}},
 		{"muted result", []artel.Message{say("1", "user", "a"), calls("2", "x"), with(answers("3", "x", "r"), muted), say("4", "user", "b")}, "", []string{"1", "4"}},
 		{"one of two results", []artel.Message{say("1", "user", "a"), calls("2", "x", "y"), answers("3", "x", "r")}, "", []string{"1", "2", "3"}},
+		{"two of three results after a dropped one", []artel.Message{answers("0", "w", "r"), calls("1", "x", "y", "z"), answers("2", "x", "r"), answers("3", "y", "r")}, "", []string{"1", "2", "3"}},
 		{"result before its call", []artel.Message{answers("0", "x", "r"), calls("1", "x"), say("2", "user", "a")}, "", []string{"2"}},
 		{"summary inside an exchange", []artel.Message{calls("1", "x"), with(say("2", "user", "s"), summary), answers("3", "x", "r"), say("4", "user", "b")}, "", []string{"2", "4"}},
 	} {

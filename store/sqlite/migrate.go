@@ -65,7 +65,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	// The next attempt then finds the schema up to date.
 	const attempts = 5
 	for i := 0; ; i++ {
-		has, err := schemaOf(ctx, s.db)
+		has, isNew, err := schemaOf(ctx, s.db)
 		switch {
 		case err != nil:
 			return err
@@ -75,7 +75,7 @@ func (s *Store) prepare(ctx context.Context) error {
 			return artel.Errorf(artel.Unsupported, "store.Open", s.path,
 				"the database has schema %d, this program supports up to %d: use a newer program, or another file", has.newest, known.newest)
 		}
-		if has == (schemaState{}) {
+		if isNew {
 			err = createSchema(ctx, s.db)
 		} else {
 			err = migrateTo(ctx, s.db, known.newest)
@@ -94,17 +94,17 @@ type schemaState struct {
 	number int
 }
 
-// schemaOf returns the state of db, zero for a new database.
-func schemaOf(ctx context.Context, db *sql.DB) (schemaState, error) {
+// schemaOf returns the state of db. A new database has no table of migrations; one
+// whose first migration was interrupted has it, and its state is zero too.
+func schemaOf(ctx context.Context, db *sql.DB) (has schemaState, isNew bool, err error) {
 	var table int
-	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'").Scan(&table)
+	err = db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'").Scan(&table)
 	if err != nil || table == 0 {
-		return schemaState{}, err
+		return has, err == nil, err
 	}
-	var has schemaState
 	err = db.QueryRowContext(ctx, `SELECT count(DISTINCT version_id), coalesce(max(version_id), 0)
 		FROM goose_db_version WHERE is_applied AND version_id > 0`).Scan(&has.number, &has.newest)
-	return has, err
+	return has, false, err
 }
 
 // The migrations written in Go: SQL alone can neither fold text, nor cut it after

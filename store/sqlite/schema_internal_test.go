@@ -42,7 +42,7 @@ func TestSchema(t *testing.T) {
 	if err := createSchema(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
-	has, err := schemaOf(t.Context(), made)
+	has, _, err := schemaOf(t.Context(), made)
 	if err != nil || has.newest < schemaNewest {
 		t.Fatalf("schema.sql makes schema %d: %v", has.newest, err)
 	}

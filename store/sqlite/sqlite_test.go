@@ -227,6 +227,16 @@ func TestMigrationsMissed(t *testing.T) {
 	raw(t, path, "SELECT count(*) FROM files")
 }
 
+// TestMigrationsInterrupted: a database with the table of migrations and none of
+// them is migrated.
+func TestMigrationsInterrupted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	raw(t, path, `CREATE TABLE goose_db_version (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL,
+		is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))`)
+	raw(t, path, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1)")
+	conversation(t, open(t, path, sqlite.Options{}))
+}
+
 // raw runs SQL on a database that nobody has open.
 func raw(t *testing.T, path, query string) {
 	t.Helper()

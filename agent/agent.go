@@ -270,7 +270,7 @@ func (r *run) unanswered() []artel.ToolCall {
 }
 
 // ask makes one model call and emits its answer. A call that is refused for its
-// content is repeated with less; see [run.retryWithLess].
+// content is repeated with less; see retryWithLess.
 func (r *run) ask(ctx context.Context) (artel.Message, error) {
 	again := model.RefusalPolicy{Most: maxRefusalRetries}
 	overflowed := false

@@ -5,7 +5,7 @@
 // method here, and encode the answer.
 //
 // Begin with [New], which makes an [App] out of its parts. The context has the
-// owner who acts ([WithOwner]); what belongs to another owner is not found.
+// owner who acts ([artel.WithOwner]); what belongs to another owner is not found.
 //
 // Runs are in package run, what users set in app/settings, the records of model
 // calls in app/inspect; this package names their types for its callers.
@@ -171,7 +171,7 @@ func (a *App) Purge(ctx context.Context) (int, error) {
 const condenseAtOnce = 500
 
 // Condense takes edits out of the journals of every owner that were made longer
-// ago than age, and returns how many; see [artifact.Collection.Condense]. An
+// ago than age, and returns how many; see [artifact.Collection.CompactJournal]. An
 // error of one artifact does not stop the others.
 func (a *App) Condense(ctx context.Context, age time.Duration) (int, error) {
 	k := a.Artifacts.core

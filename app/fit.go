@@ -12,7 +12,7 @@ import (
 	"github.com/artelhq/artel/run"
 )
 
-// A Fit is the form in which a model would get a [Candidate].
+// A Fit is the form in which a model would get a [run.Candidate].
 type Fit struct {
 	Filename  string            `json:"filename"`
 	Info      artel.MediaInfo   `json:"info"`
@@ -26,7 +26,7 @@ type Fit struct {
 
 // Fit returns the form in which the service would get each file, in order, if
 // they were sent now; nothing is stored and no service is called. "" is the
-// default service, and [AutoService] the one that would be chosen for the files
+// default service, and [model.AutoService] the one that would be chosen for the files
 // by rule. An unknown service, and a non-empty file without its first bytes, are
 // of kind Invalid.
 func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []run.Candidate) ([]Fit, error) {

@@ -27,7 +27,7 @@ func (m *Models) Services(context.Context) []model.Service { return m.core.servi
 func (m *Models) Default(context.Context) model.Service { return m.core.services.Default() }
 
 // Preferred is what is used where no service is named: the id of Default, or
-// [AutoService] where one is chosen for each message.
+// [model.AutoService] where one is chosen for each message.
 func (m *Models) Preferred(context.Context) artel.ServiceID {
 	if want := m.core.services.ConfiguredDefault(); m.core.chooser().IsAuto(want) {
 		return want

@@ -18,7 +18,7 @@ import (
 	"github.com/artelhq/artel/model/provider/responses"
 )
 
-// items is OpenAI's Responses dialect.
+// responsesAPI is OpenAI's Responses dialect.
 type responsesAPI struct{}
 
 func (responsesAPI) name() model.Dialect { return model.OpenAIResponses }

@@ -184,7 +184,7 @@ func (r *Registry) Resolve(name string, may func(artel.ServiceID) bool) (Service
 	return Service{}, false
 }
 
-// DescribeAll returns every service in order of preference, the demo last unless it
+// All returns every service in order of preference, the demo last unless it
 // was placed elsewhere.
 func (r *Registry) All() []Service {
 	s := r.load()

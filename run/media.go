@@ -29,7 +29,7 @@ func NewStagedMedia(c *artifact.Collection) *StagedMedia { return &StagedMedia{a
 // Staged returns the media so far, each once, in the order of the text.
 func (f *StagedMedia) Staged() []artifact.Staged { return f.staged }
 
-// Keep is a [scrub.Keep].
+// Keep is a [scrub.Sink].
 func (f *StagedMedia) Keep(ctx context.Context, r io.Reader, h scrub.Hint) (string, error) {
 	s, err := f.artifacts.Stage(ctx, r, tool.HintOf(h))
 	if err != nil {

@@ -9,7 +9,7 @@ type Catalog struct {
 	Servers Servers // nil: none
 }
 
-// Set returns the tools currently available.
+// Box returns the tools currently available.
 func (c Catalog) Box() *Set {
 	if c.Servers == nil {
 		return c.BuiltIn

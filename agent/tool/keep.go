@@ -26,7 +26,7 @@ type Keeper struct {
 // Without a workspace or a store, it describes media instead.
 func NewKeeper(e *Env) *Keeper { return &Keeper{env: e} }
 
-// Keep is a [scrub.Keep].
+// Keep is a [scrub.Sink].
 func (k *Keeper) Keep(ctx context.Context, r io.Reader, h scrub.Hint) (string, error) {
 	if k.env.Artifacts == nil || k.env.Workspace == nil {
 		return scrub.Describe(ctx, r, h)

@@ -203,7 +203,7 @@ func (k *Config) flaws(tx store.Tx, d agent.Definition) (agent.Flaws, error) {
 }
 
 // Create makes an agent. A definition with flaws is of kind Invalid with
-// [AgentFlaws] in its chain, a name that is taken of kind Conflict, code
+// [agent.Flaws] in its chain, a name that is taken of kind Conflict, code
 // CodeAgentExists.
 func (as *Agents) Create(ctx context.Context, d agent.Definition) (Agent, error) {
 	return as.keep(ctx, d, 0)

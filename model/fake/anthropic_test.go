@@ -66,7 +66,7 @@ func asUser(parts ...artel.Part) model.Message {
 	return model.Message{Role: artel.RoleUser, Parts: parts}
 }
 
-// heard is what the product's own client makes of an answer.
+// A recordingForm is what the product's own client makes of an answer.
 type recordingForm struct {
 	text, thought string
 	parts         artel.Parts // calls, and the state of reasoning

@@ -45,7 +45,7 @@ func into(s blob.Store) provider.DecodeOptions {
 	}}
 }
 
-// TestExtract tells for each form what is lifted, and that nothing shows that it
+// TestExtract tells for each form what is extracted, and that nothing shows that it
 // was away.
 func TestExtract(t *testing.T) {
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestExtractRefuses(t *testing.T) {
 	}
 }
 
-func FuzzLift(f *testing.F) {
+func FuzzExtract(f *testing.F) {
 	f.Add([]byte(`{"a":[{"plain":"aGVsbG8=","url":"data:image/png;base64,aGVsbG8=","any":"aGVsbG8="},{"source":{"data":"aGVsbG8=","type":"base64"}}]}`))
 	f.Add([]byte(`{"a":[{"web":"_-8"},{"web":"aGVsbG8="}]}`))
 	f.Add([]byte(`{"a":[{"source":{"data":"\u0061GVsbG8=","x":{"plain":"="},"type":"bas\u006564"`))

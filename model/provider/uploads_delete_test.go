@@ -24,7 +24,7 @@ type dropper struct {
 	answers []error
 }
 
-// Delete implements [provider.FileDeleter].
+// DeleteFile implements [provider.FileDeleter].
 func (d *dropper) DeleteFile(_ context.Context, s model.Service, name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -86,9 +86,9 @@ func (t journal) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Ver
 	return row.v.Number, nil
 }
 
-// newest reads the newest number of an artifact, 0 where there is none, and
-// whether the conversation is known: appends are what is done most often, and
-// two questions in one take less time.
+// newestNumber reads the newest number of an artifact, 0 if it has none, and checks
+// that the conversation exists. Appends are the most frequent update, and one query
+// takes less time than two.
 func (t journal) newestNumber(op string, c artel.ConversationID, id artel.ArtifactID, number *int) error {
 	if c == t.lastConv || c == t.importing {
 		if err := t.requireConversation(op, c); err != nil {
@@ -141,7 +141,7 @@ func (t journal) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Versi
 }
 
 func (t journal) DropText(c artel.ConversationID, id artel.ArtifactID, number int) error {
-	const op = "store.Journal.Thin"
+	const op = "store.Journal.DropText"
 	v, err := versions(t).get(op, c, id, number)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (t journal) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit,
 }
 
 func (t journal) Compact(c artel.ConversationID, id artel.ArtifactID, remove []int, rewritten []store.Edit) error {
-	const op = "store.Journal.Condense"
+	const op = "store.Journal.Compact"
 	if err := t.requireConversation(op, c); err != nil {
 		return err
 	}

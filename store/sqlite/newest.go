@@ -14,8 +14,8 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A newest is what an artifact is at its newest visible version, over all
-// branches. Its row keeps it in one column, so that a list of many artifacts
+// A headRow is an artifact at its newest visible version, over all
+// branches. The artifact's row keeps it in one column, so that a list of many artifacts
 // reads one short row for each and none of their contents.
 type headRow struct {
 	artel.Artifact // without Conversation and the fields derived from it

@@ -88,15 +88,15 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 		"Artifacts.Head":    func(tx store.Tx) error { _, err := tx.Artifacts.Head(f.id, "doc", f.message); return err },
 		"Artifacts.Exists":  func(tx store.Tx) error { _, err := tx.Artifacts.Exists(f.id, "doc"); return err },
 		"Versions.Get":      func(tx store.Tx) error { _, err := tx.Versions.Get(f.id, "doc", f.version); return err },
-		"Versions.Thin":     func(tx store.Tx) error { return tx.Journal.DropText(f.id, "doc", f.version) },
-		"Versions.Append":   func(tx store.Tx) error { _, err := tx.Journal.Append(f.id, "doc", artel.Version{}, &text); return err },
-		"Versions.Fold": func(tx store.Tx) error {
+		"Journal.DropText":  func(tx store.Tx) error { return tx.Journal.DropText(f.id, "doc", f.version) },
+		"Journal.Append":    func(tx store.Tx) error { _, err := tx.Journal.Append(f.id, "doc", artel.Version{}, &text); return err },
+		"Journal.Fold": func(tx store.Tx) error {
 			return tx.Journal.Fold(f.id, "doc", artel.Version{Number: f.unfolded}, &text)
 		},
-		"Versions.Condense":  func(tx store.Tx) error { return tx.Journal.Compact(f.id, "doc", nil, nil) },
+		"Journal.Compact":    func(tx store.Tx) error { return tx.Journal.Compact(f.id, "doc", nil, nil) },
 		"Versions.Artifacts": func(tx store.Tx) error { _, err := tx.Versions.Artifacts(f.id); return err },
 		"Versions.List":      func(tx store.Tx) error { _, err := tx.Versions.List(f.id, "doc"); return err },
-		"Versions.Edits":     func(tx store.Tx) error { _, err := tx.Journal.Edits(f.id, store.EditQuery{}); return err },
+		"Journal.Edits":      func(tx store.Tx) error { _, err := tx.Journal.Edits(f.id, store.EditQuery{}); return err },
 		"Versions.Text":      func(tx store.Tx) error { _, err := tx.Versions.Text(f.id, "doc", f.version); return err },
 		"Versions.Claim":     func(tx store.Tx) error { return tx.Versions.Claim(f.id, []artel.ArtifactID{"doc"}, f.message) },
 		"Versions.Find":      func(tx store.Tx) error { _, err := tx.Versions.Find(f.digest); return err },

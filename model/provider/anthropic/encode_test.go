@@ -44,7 +44,7 @@ func encoded(ctx context.Context, t rapid.TB, r *model.Request, blobs blob.Store
 	return b
 }
 
-// sentParts are the messages of a body.
+// sent returns the messages of a body.
 func sent(t *testing.T, r *model.Request, blobs blob.Store) (string, *model.Request) {
 	t.Helper()
 	b := encoded(t.Context(), t, r, blobs)

@@ -56,7 +56,7 @@ type Report struct {
 	Wanted     Amount `json:"wanted" doc:"of them: something refers to them"`
 	Young      Amount `json:"young" doc:"of them: nothing does, and they came too lately"`
 	Removed    Amount `json:"removed" doc:"of them: nothing does; in a dry run they are still there"`
-	Renditions int64  `json:"renditions" doc:"other forms of what nothing refers to, which were renditionBatch"`
+	Renditions int64  `json:"renditions" doc:"other forms of what nothing refers to, which were forgotten"`
 	Staged     Amount `json:"staged" doc:"files of writes that broke off, which were removed; a dry run does not look for them"`
 
 	Digests []artel.Digest `json:"digests,omitempty" doc:"of removed blobs: the first of them"`

@@ -323,7 +323,7 @@ func (l *extractor) stringValue() error {
 	if l.value && len(l.path) > 0 {
 		form = l.rule(append(l.path[1:], l.last)) // the rule does not keep it; the next key overwrites it
 	}
-	held := false
+	pending := false
 	switch form {
 	case PlainBase64:
 		return l.take("")
@@ -345,18 +345,18 @@ func (l *extractor) stringValue() error {
 			if ok, err = l.certainlyBase64(); err != nil {
 				return err
 			}
-			held = !ok
+			pending = !ok
 		}
 		if ok {
 			return l.take("")
 		}
 	}
-	return l.copyString(held)
+	return l.copyString(pending)
 }
 
 // copyString copies a string that is no payload, or becomes one when the type of
 // its object is known (pending).
-func (l *extractor) copyString(held bool) error {
+func (l *extractor) copyString(pending bool) error {
 	key := l.last
 	l.last = ""
 	start := l.out.Len()
@@ -385,7 +385,7 @@ func (l *extractor) copyString(held bool) error {
 			if key == "type" {
 				l.objects[n].kind = l.last
 			}
-			if held {
+			if pending {
 				l.objects[n].start, l.objects[n].end = start, l.out.Len()-1
 			}
 		}

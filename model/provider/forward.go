@@ -18,8 +18,8 @@ type Forwarder interface {
 	// dialects with the model and the stream in the address take them from
 	// service.Model and stream.
 	//
-	// header is sent as [ForwardHeader] leaves it. The dialect sets the key, the
-	// content type, Accept, and the version of the API unless header states one.
+	// header is sent as [ForwardHeader] leaves it. The dialect sets the key and
+	// Accept, and the content type and the version of the API unless header states them.
 	// The caller closes the body of the response; that ends the call, as does ctx.
 	//
 	// Errors are those of [model.Provider]'s Generate, with the status and the

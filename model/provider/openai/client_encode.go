@@ -147,12 +147,12 @@ func (e *encoder) media(m artel.Media) {
 	if !ok {
 		return
 	}
-	held := e.Names[m.Ref.Digest]
+	named := e.Names[m.Ref.Digest]
 	switch form := e.mediaForm(mediaType); {
-	case form == "image" && held.By == model.ByMediaID: // the id is written below
+	case form == "image" && named.By == model.ByMediaID: // the id is written below
 		e.Body.WriteString(`{"type":"image_url","image_url":null`)
-	case form == "image" && held.By == model.ByURL:
-		e.Body.WriteString(`{"type":"image_url","image_url":{"url":"` + held.Text + `"}`)
+	case form == "image" && named.By == model.ByURL:
+		e.Body.WriteString(`{"type":"image_url","image_url":{"url":"` + named.Text + `"}`)
 	case form == "image":
 		e.Body.WriteString(`{"type":"image_url","image_url":{"url":"data:` + mediaType + `;base64,`)
 		e.Body.WriteBlob(m.Ref.Digest, m.Size)
@@ -161,8 +161,8 @@ func (e *encoder) media(m artel.Media) {
 		e.Body.WriteString(`{"type":"video_url","video_url":{"url":"data:` + mediaType + `;base64,`)
 		e.Body.WriteBlob(m.Ref.Digest, m.Size)
 		e.Body.WriteString(`"}`)
-	case form == "file" && held.By == model.ByFileID: // the API takes no filename beside it
-		e.Body.WriteString(`{"type":"file","file":{"file_id":"` + held.Text + `"}`)
+	case form == "file" && named.By == model.ByFileID: // the API takes no filename beside it
+		e.Body.WriteString(`{"type":"file","file":{"file_id":"` + named.Text + `"}`)
 	case form == "file":
 		filename := m.Filename
 		if filename == "" {

@@ -204,20 +204,20 @@ func (e *encoder) media(m artel.Media) {
 	if !ok {
 		return
 	}
-	held := e.Names[m.Ref.Digest]
+	named := e.Names[m.Ref.Digest]
 	switch major, _, _ := strings.Cut(mediaType, "/"); {
-	case major == "image" && held.By == model.ByFileID:
-		e.Body.WriteString(`{"type":"input_image","detail":"auto","file_id":"` + held.Text + `"}`)
-	case major == "image" && held.By == model.ByURL:
-		e.Body.WriteString(`{"type":"input_image","detail":"auto","image_url":"` + held.Text + `"}`)
+	case major == "image" && named.By == model.ByFileID:
+		e.Body.WriteString(`{"type":"input_image","detail":"auto","file_id":"` + named.Text + `"}`)
+	case major == "image" && named.By == model.ByURL:
+		e.Body.WriteString(`{"type":"input_image","detail":"auto","image_url":"` + named.Text + `"}`)
 	case major == "image":
 		e.Body.WriteString(`{"type":"input_image","detail":"auto","image_url":"data:` + mediaType + `;base64,`)
 		e.Body.WriteBlob(m.Ref.Digest, m.Size)
 		e.Body.WriteString(`"}`)
-	case fileType(mediaType) && held.By == model.ByFileID:
-		e.Body.WriteString(`{"type":"input_file","file_id":"` + held.Text + `"}`)
-	case fileType(mediaType) && held.By == model.ByURL: // the API takes no filename beside it
-		e.Body.WriteString(`{"type":"input_file","file_url":"` + held.Text + `"}`)
+	case fileType(mediaType) && named.By == model.ByFileID:
+		e.Body.WriteString(`{"type":"input_file","file_id":"` + named.Text + `"}`)
+	case fileType(mediaType) && named.By == model.ByURL: // the API takes no filename beside it
+		e.Body.WriteString(`{"type":"input_file","file_url":"` + named.Text + `"}`)
 	case fileType(mediaType):
 		e.Body.WriteString(`{"type":"input_file","filename":`)
 		e.JSON(filename(m.Filename, mediaType))

@@ -61,23 +61,21 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Another process may migrate at the same time and make this attempt fail.
-	// The next attempt then finds the schema up to date.
+	// Another process may open a new file or migrate at the same time and make this
+	// attempt fail. The next attempt then finds the schema up to date.
 	const attempts = 5
 	for i := 0; ; i++ {
 		has, isNew, err := schemaOf(ctx, s.db)
 		switch {
 		case err != nil:
-			return err
 		case has == known:
 			return nil
 		case has.newest > known.newest:
 			return artel.Errorf(artel.Unsupported, "store.Open", s.path,
 				"the database has schema %d, this program supports up to %d: use a newer program, or another file", has.newest, known.newest)
-		}
-		if isNew {
+		case isNew:
 			err = createSchema(ctx, s.db)
-		} else {
+		default:
 			err = migrateTo(ctx, s.db, known.newest)
 		}
 		if err != nil && i+1 == attempts {

@@ -237,6 +237,26 @@ func TestMigrationsInterrupted(t *testing.T) {
 	conversation(t, open(t, path, sqlite.Options{}))
 }
 
+// TestOpenTogether: all that open a new file at the same time succeed.
+func TestOpenTogether(t *testing.T) {
+	for range 4 {
+		path := filepath.Join(t.TempDir(), "data.db")
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+				if err == nil {
+					err = s.Close()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
 // raw runs SQL on a database that nobody has open.
 func raw(t *testing.T, path, query string) {
 	t.Helper()

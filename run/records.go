@@ -99,7 +99,7 @@ func (x *execution) compare(tx store.Tx, c *record.Call) (before *record.Call, e
 		if err != nil || len(list) == 0 {
 			return nil, err
 		}
-		key := record.ContextKey{list[0].Run, list[0].Number}
+		key := record.ContextKey{Run: list[0].Run, Number: list[0].Number}
 		if before = x.runs.latest.Find(key); before == nil {
 			before, err = record.Load(tx, key)
 		}
@@ -116,7 +116,7 @@ func (x *execution) compare(tx store.Tx, c *record.Call) (before *record.Call, e
 		return before, nil
 	}
 	p, err := c.Prefix(tx, before)
-	c.Facts.Prefix = &record.ContextPrefix{p, p.Ratio()}
+	c.Facts.Prefix = &record.ContextPrefix{Prefix: p, Ratio: p.Ratio()}
 	return before, err
 }
 

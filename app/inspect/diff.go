@@ -108,7 +108,7 @@ func diffOf(tx store.Tx, before, after *record.Call) (ContextDiff, error) {
 	}
 	a, b := before.Content.Manifest, after.Content.Manifest
 	out := ContextDiff{
-		Before: before.Key, After: after.Key, Prefix: record.ContextPrefix{p, p.Ratio()},
+		Before: before.Key, After: after.Key, Prefix: record.ContextPrefix{Prefix: p, Ratio: p.Ratio()},
 		Target: a.Head != b.Head, Tools: a.Tools != b.Tools, Messages: changesOf(a.Messages, b.Messages),
 	}
 	if p.Bytes < p.Before {

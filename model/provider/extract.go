@@ -124,24 +124,24 @@ func hash(_ context.Context, r io.Reader) (artel.Digest, int64, error) {
 
 // JSON returns the text with a mark in place of each payload. It must not be
 // changed.
-func (l *Extraction) JSON() []byte { return l.text }
+func (x *Extraction) JSON() []byte { return x.text }
 
 // Payloads returns the payloads in the order of the request.
-func (l *Extraction) Payloads() []Payload { return slices.Clone(l.items) }
+func (x *Extraction) Payloads() []Payload { return slices.Clone(x.items) }
 
 // Find returns the payload of the mark s, a string of the JSON.
-func (l *Extraction) Find(s string) (Payload, bool) {
-	rest, ok := strings.CutPrefix(s, l.mark)
-	if n, err := strconv.Atoi(rest); ok && l.mark != "" && err == nil && n >= 0 && n < len(l.items) {
-		return l.items[n], true
+func (x *Extraction) Find(s string) (Payload, bool) {
+	rest, ok := strings.CutPrefix(s, x.mark)
+	if n, err := strconv.Atoi(rest); ok && x.mark != "" && err == nil && n >= 0 && n < len(x.items) {
+		return x.items[n], true
 	}
 	return Payload{}, false
 }
 
 // DataURL returns the payload of a data URL, which is s itself or replaced by the
 // mark s. ok is false if s is no data URL with base64.
-func (l *Extraction) DataURL(s string) (m Payload, mediaType string, ok bool) {
-	m, ok = l.Find(s)
+func (x *Extraction) DataURL(s string) (m Payload, mediaType string, ok bool) {
+	m, ok = x.Find(s)
 	if !ok {
 		head, rest, found := strings.Cut(s, ",")
 		if _, isType := base64Type(head + ","); !found || !isType {
@@ -155,8 +155,8 @@ func (l *Extraction) DataURL(s string) (m Payload, mediaType string, ok bool) {
 
 // Base64 returns the payload of base64, which is s itself or replaced by the mark
 // s.
-func (l *Extraction) Base64(s string) Payload {
-	if m, ok := l.Find(s); ok {
+func (x *Extraction) Base64(s string) Payload {
+	if m, ok := x.Find(s); ok {
 		return m
 	}
 	return decodeText("", s)
@@ -173,15 +173,15 @@ func decodeText(head, encoded string) Payload {
 
 // Add adds a payload and returns its mark, for a string of the JSON. head precedes
 // the base64: a data URL up to its comma, or nothing.
-func (l *Extraction) Add(head string, d artel.Digest, size int64) string {
-	l.items = append(l.items, Payload{Digest: d, Size: size, head: head})
-	return l.mark + strconv.Itoa(len(l.items)-1)
+func (x *Extraction) Add(head string, d artel.Digest, size int64) string {
+	x.items = append(x.items, Payload{Digest: d, Size: size, head: head})
+	return x.mark + strconv.Itoa(len(x.items)-1)
 }
 
-// Reader returns a reader of text, which was made from the JSON of l, for the
+// Reader returns a reader of text, which was made from the JSON of x, for the
 // Decode of a dialect: Extract recognizes it and keeps its marks.
-func (l *Extraction) Reader(text []byte) io.Reader {
-	return &extractedJSON{*bytes.NewReader(text), Extraction{text: text, mark: l.mark, items: l.items}}
+func (x *Extraction) Reader(text []byte) io.Reader {
+	return &extractedJSON{*bytes.NewReader(text), Extraction{text: text, mark: x.mark, items: x.items}}
 }
 
 // extractedJSON is JSON whose payloads were extracted before.
@@ -191,14 +191,14 @@ type extractedJSON struct {
 }
 
 // Elided returns the JSON with the digest and size of each payload in its place.
-func (l *Extraction) Elided() json.RawMessage {
-	out := l.text
-	for i, m := range l.items {
+func (x *Extraction) Elided() json.RawMessage {
+	out := x.text
+	for i, m := range x.items {
 		label := fmt.Sprintf(`%s<%s, %d bytes>"`, m.head, m.Digest, m.Size)
 		if m.Bad {
 			label = m.head + `<not base64>"`
 		}
-		out = bytes.ReplaceAll(out, fmt.Appendf(nil, `%s%d"`, l.mark, i), []byte(label))
+		out = bytes.ReplaceAll(out, fmt.Appendf(nil, `%s%d"`, x.mark, i), []byte(label))
 	}
 	return slices.Clone(out)
 }
@@ -207,10 +207,10 @@ func (l *Extraction) Elided() json.RawMessage {
 // payloads in place of the marks, from the store that the sink wrote to. For
 // standard base64 the result equals the original. A bad payload becomes empty. The
 // body takes ownership of text.
-func (l *Extraction) Body(text []byte, blobs blob.Store) *Body {
+func (x *Extraction) Body(text []byte, blobs blob.Store) *Body {
 	b := NewBody(blobs)
-	for l.mark != "" {
-		at := bytes.Index(text, []byte(l.mark))
+	for x.mark != "" {
+		at := bytes.Index(text, []byte(x.mark))
 		if at < 0 {
 			break
 		}
@@ -220,7 +220,7 @@ func (l *Extraction) Body(text []byte, blobs blob.Store) *Body {
 		if end < 0 {
 			break
 		}
-		if m, ok := l.Find(string(text[:end])); ok {
+		if m, ok := x.Find(string(text[:end])); ok {
 			b.WriteString(m.head)
 			if !m.Bad {
 				b.WriteBlob(m.Digest, m.Size)

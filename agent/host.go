@@ -9,13 +9,14 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Host stores the output of a run and answers its questions. The methods are
-// called by the goroutine that consumes the run, except Permit and Delegate,
-// which several goroutines call for subagents.
+// A Host stores the output of a run and answers its questions. Its methods are
+// called one after another, except Delegate, which is called by the tool calls
+// of a turn at once. A subagent has the host of its own Input; the hosts of
+// subagents are called by several goroutines.
 type Host interface {
 	// Record stores the request of a model call before it is made. failed is
-	// why a request could not be built. Record may set the request's OnHeld. An
-	// error ends the run.
+	// why a request could not be built. Record may set the request's OnNames.
+	// An error ends the run.
 	Record(ctx context.Context, built Built, failed error) error
 	// Permit asks a user whether calls may be made, and returns the answers in
 	// the order of the calls. An error ends the run, or the subagent that asked.
@@ -46,7 +47,7 @@ type Learner interface {
 	Learn(marks []model.Mark)
 }
 
-// An Inbox is what people want of a run at work.
+// An Inbox has the requests of users to a running run.
 type Inbox struct {
 	Said    []artel.Message // stored messages; the first is a child of after
 	Compact bool            // compact the history; set until a compaction with the reason requested ends
@@ -63,7 +64,7 @@ func (noHost) Permit(_ context.Context, calls []artel.ToolCall) ([]Verdict, erro
 	return make([]Verdict, len(calls)), nil
 }
 
-// An Inbox holds the requests of users to a running run.
+// Inbox implements [Host].
 func (noHost) Inbox(context.Context, artel.MessageID) (Inbox, error) { return Inbox{}, nil }
 
 // KeepSummary implements [Host].

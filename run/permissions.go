@@ -86,10 +86,9 @@ type grant struct {
 	Name string `json:"name"`
 }
 
-// Permit implements [agent.Host], for the run's own agent or a subagent,
-// several of which may ask at once. Each question is
-// asked once: a resumed run finds it and its answer. The run is waiting while a
-// question is open.
+// Permit implements [agent.Host], for the run's own agent or a subagent, several
+// of which may ask at once. Each question is asked once: a resumed run finds it
+// and its answer. The run is waiting while a question is open.
 func (x *execution) Permit(ctx context.Context, calls []artel.ToolCall) ([]Verdict, error) {
 	verdicts := make([]Verdict, len(calls))
 	var open []string // ids of notes

@@ -43,8 +43,8 @@ type piece struct {
 // all, or as one of the messages in full.
 const notInColumns = -1
 
-// Columns are those of a block of messages. Those behind the ids are there only
-// where the messages are sent as they are stored.
+// columns are those of a block of messages. Those other than the ids are set only
+// if the messages are sent as they are stored.
 type columns struct {
 	IDs    []string `json:"ids"`
 	Roles  string   `json:"roles,omitempty"` // a letter of roleLetters each

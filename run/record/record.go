@@ -80,7 +80,7 @@ func ErrorOf(err error) *ContextError {
 	return out
 }
 
-// made is what is kept of a context beside its facts.
+// Content is what is stored of a context beside its facts.
 type Content struct {
 	pipeline.Record
 	Manifest pipeline.Manifest
@@ -181,11 +181,9 @@ func (l *Recent) Find(key ContextKey) *Call {
 // Prefix returns the beginning that the request of c shares with that of an
 // earlier call of the conversation.
 func (c *Call) Prefix(tx store.Tx, before *Call) (pipeline.Prefix, error) {
-	after := c
-	return after.Content.Manifest.Prefix(before.Content.Manifest, func(earlier bool, x pipeline.ManifestMessage) ([]byte, error) {
-		c := after
+	return c.Content.Manifest.Prefix(before.Content.Manifest, func(earlier bool, x pipeline.ManifestMessage) ([]byte, error) {
 		if earlier {
-			c = before
+			return before.linesOf(tx, x)
 		}
 		return c.linesOf(tx, x)
 	})

@@ -207,7 +207,7 @@ func (t contexts) Report(run artel.RunID, number int, r store.ContextReport) err
 }
 
 func (t contexts) Trim(c artel.ConversationID, newest int) error {
-	const op = "store.Contexts.Keep"
+	const op = "store.Contexts.Trim"
 	if err := t.requireConversation(op, c); err != nil {
 		return err
 	}

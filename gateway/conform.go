@@ -105,7 +105,7 @@ func (p *conformer) settleMedia(ctx context.Context, refused map[artel.Digest]bo
 	if len(all) == 0 {
 		return nil
 	}
-	made, err := x.request.Settle(ctx, p.s, stored, int64(len(x.text)), func(d artel.Digest) bool { return refused[d] })
+	made, err := x.request.PrepareMedia(ctx, p.s, stored, int64(len(x.text)), func(d artel.Digest) bool { return refused[d] })
 	if err != nil {
 		return err
 	}

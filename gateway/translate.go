@@ -83,7 +83,7 @@ func (x *exchange) settleMedia(ctx context.Context, r *model.Request, refused ma
 	if len(all) == 0 {
 		return nil, nil
 	}
-	settled, err := x.request.Settle(ctx, r.Service, all, int64(len(x.text)), func(d artel.Digest) bool { return refused[d] })
+	settled, err := x.request.PrepareMedia(ctx, r.Service, all, int64(len(x.text)), func(d artel.Digest) bool { return refused[d] })
 	if err != nil {
 		return nil, err
 	}

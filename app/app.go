@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package app has every use case of Artel once: the rules, the rights and the
-// transactions. The API, the page and the gateway decode a request, call one
-// method here, and encode the answer.
+// transactions. The API and the page decode a request, call one method here, and
+// encode the answer; the gateway does so through gateway/backend.
 //
 // Begin with [New], which makes an [App] out of its parts. The context has the
 // owner who acts ([artel.WithOwner]); what belongs to another owner is not found.
 //
 // Runs are in package run, what users set in app/settings, the records of model
-// calls in app/inspect; this package names their types for its callers.
+// calls in app/inspect, the gateway's log in app/gatewaylog; an [App] has them all.
 // [App.Recover] continues the runs of a process that died, and [App.Close]
 // leaves those of this process to the next.
 package app

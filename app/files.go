@@ -131,7 +131,7 @@ func namedDigest(name string) (artel.Digest, error) {
 	return d, nil
 }
 
-// FileURL is the path under which a face serves a ref. It is the same for every
+// FileURL is the path under which the API serves a ref. It is the same for every
 // call, so that model requests do not change between calls.
 func FileURL(ref artel.Ref) string { return tool.FileURL(ref) }
 

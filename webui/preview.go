@@ -47,7 +47,7 @@ const (
 
 // preview previews the request for the message in the composer: the gauge, and
 // with "whole" all messages. The form has the fields of a message, and for its
-// files those of [face.fit].
+// files those of [handler.fit].
 func (ui *handler) preview(w http.ResponseWriter, r *http.Request) {
 	id := artel.ConversationID(r.PathValue("cid"))
 	var in run.Input

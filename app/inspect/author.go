@@ -107,7 +107,7 @@ func authorUpTo(tx store.Tx, before, after *record.Call, id, end string) (proces
 	return processor, processor != ""
 }
 
-// A course is what became of one message in one call.
+// states are those of one message in one call.
 type states struct {
 	now    []byte
 	behind map[string][]byte // what it was behind each processor that changed it
@@ -165,7 +165,7 @@ type difference struct {
 	is  []byte
 }
 
-// told is how much of a difference tells it from another.
+// differenceLength is how many bytes of a difference are compared with another's.
 const differenceLength = 16
 
 func differenceOf(a, b []byte) difference {

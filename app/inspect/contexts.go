@@ -36,8 +36,8 @@ func New(s store.Store, services *model.Registry, caller *model.Caller) *Context
 // A BuiltContext is the whole record of one model call.
 type BuiltContext struct {
 	record.ContextSummary
-	Record pipeline.Record
-	Recipe pipeline.Manifest
+	Record   pipeline.Record
+	Manifest pipeline.Manifest
 }
 
 // A SentRequest is a request as it went to the model's API, with the digests of

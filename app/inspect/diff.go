@@ -153,7 +153,7 @@ func changesOf(before, after []pipeline.ManifestMessage) []MessageChange {
 	return out
 }
 
-// still returns those of list that are in others.
+// remaining returns those of list that are in others.
 func remaining(list, others []pipeline.ManifestMessage) (out []pipeline.ManifestMessage) {
 	for _, x := range list {
 		if slices.ContainsFunc(others, func(o pipeline.ManifestMessage) bool { return o.ID == x.ID }) {
@@ -229,7 +229,7 @@ func excerptOf(b []byte) string {
 	return strings.ToValidUTF8(string(b), "") + "…"
 }
 
-// blame returns the processors that made a message differ, and the rules that
+// causedBy returns the processors that made a message differ, and the rules that
 // they name.
 func causedBy(before, after pipeline.Record, cause Cause, id string) (processors, rules []string) {
 	for _, record := range []pipeline.Record{before, after} {

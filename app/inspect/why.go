@@ -78,7 +78,7 @@ func (cs *Contexts) Why(ctx context.Context, key record.ContextKey, about string
 		} else if err != nil && !errors.Is(err, artel.NotFound) {
 			return err
 		}
-		if slices.ContainsFunc(s.Recipe.Messages, func(x pipeline.ManifestMessage) bool { return x.ID == about }) {
+		if slices.ContainsFunc(s.Manifest.Messages, func(x pipeline.ManifestMessage) bool { return x.ID == about }) {
 			w.sent(about)
 			return nil
 		}
@@ -111,7 +111,7 @@ func (f WhyFinding) say(l phrase.Locale, service string) string {
 	return text + " " + l.Say(reason, map[string]any{"Model": service})
 }
 
-// An inquiry is one question.
+// A query is one question.
 type query struct {
 	tx      store.Tx
 	context BuiltContext
@@ -123,7 +123,7 @@ func (w *query) find(f WhyFinding) { w.out.Findings = append(w.out.Findings, f) 
 
 // sent adds the finding for a sent message, and reports whether it was sent.
 func (w *query) sent(id string) bool {
-	for _, x := range w.context.Recipe.Messages {
+	for _, x := range w.context.Manifest.Messages {
 		switch {
 		case x.ID == id:
 			w.out.Seen = true
@@ -219,7 +219,7 @@ func (w *query) unloaded(m artel.Message) error {
 // that was there.
 func (w *query) path() ([]artel.Message, error) {
 	leaf := w.run.Message
-	for _, x := range slices.Backward(w.context.Recipe.Messages) {
+	for _, x := range slices.Backward(w.context.Manifest.Messages) {
 		if m, err := w.tx.Messages.Get(artel.MessageID(x.ID)); err == nil && m.Run == w.run.ID {
 			leaf = m.ID
 			break

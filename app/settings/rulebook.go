@@ -191,15 +191,16 @@ func (rs *Rules) kept(tx store.Tx, place RulePlace) (name string, file []pipelin
 	case RulesOfService:
 		return p.at(tx, LevelAt{Service: artel.ServiceID(place.ID)})
 	case RulesOfAgent:
-		return p.at(tx, LevelAt{Agent: artel.AgentName(place.ID)})
+		a, err := rs.config.findAgent(tx, artel.AgentName(place.ID))
+		return agentSettings + string(a.Name), a.Processors, err
 	}
 	return "", nil, artel.Errorf(artel.NotFound, "app.Rules", "level", "there are no rules at %q", artel.Shorten(string(place.Level), 40))
 }
 
-// Set replaces the rules of a place; other settings there stay unchanged. revision is that of the layer that it replaces; another one is of
-// kind Conflict, code [artifact.CodeStale]. The deployment's rules cannot be changed:
-// kind Denied. An invalid rule can be stored; builds skip and
-// report it.
+// Set replaces the rules of a place; other settings there stay unchanged.
+// revision is that of the layer that it replaces; another one is of kind
+// Conflict, code [artifact.CodeStale]. The deployment's rules cannot be changed:
+// kind Denied. An invalid rule can be stored; builds skip and report it.
 func (rs *Rules) Set(ctx context.Context, place RulePlace, c rule.Config, revision int) (l RuleLayer, err error) {
 	const op = "app.Rules.Set"
 	if place.Level == RulesOfDeployment {

@@ -88,7 +88,7 @@ func TestBegin(t *testing.T) {
 	if o, err = b.Pipeline.Overview(t.Context(), "", ""); err != nil {
 		t.Fatal(err)
 	}
-	for _, level := range []settings.SettingLevel{pipeline.ByModel, pipeline.ByAgent} {
+	for _, level := range []pipeline.SettingLevel{pipeline.ByModel, pipeline.ByAgent} {
 		if got := o.Begin(pipeline.MergeRoles, level); got.ID != pipeline.MergeRoles || string(got.Config) != `{"separator":"-"}` {
 			t.Errorf("%s begins with %s %s", level, got.ID, got.Config)
 		}

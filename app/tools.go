@@ -21,7 +21,7 @@ import (
 type Tools struct{ core *core }
 
 // List returns the specifications of the tools currently available.
-func (ts *Tools) List(context.Context) []model.ToolSpec { return ts.core.tools.Box().Specs() }
+func (ts *Tools) List(context.Context) []model.ToolSpec { return ts.core.tools.Set().Specs() }
 
 // Prefixes are what the names of tools begin with that may come later. An agent
 // that names a prefix with a * behind it has all of them.
@@ -37,7 +37,7 @@ func (ts *Tools) Servers(context.Context) []tool.ServerHealth {
 // active branch. A failure that the caller can mend is a result; an unknown
 // tool is of kind NotFound.
 func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, args json.RawMessage, t Target) (tool.Result, error) {
-	box := ts.core.tools.Box()
+	box := ts.core.tools.Set()
 	if !box.Has(name) {
 		return tool.Result{}, &artel.Error{
 			Op: "app.Tools.Call", Subject: artel.Shorten(name, 80), Kind: artel.NotFound, Code: "tool_not_found",

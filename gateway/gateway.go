@@ -62,7 +62,7 @@ type (
 	Change = gatewaylog.GatewayChange
 )
 
-// Values of Change.Did, beside the steps of the ladder and [backend.Action].
+// Values of Change.Did, beside the steps of routing and [backend.Action].
 const (
 	DidResolve = "resolved"  // a ref was replaced by its bytes
 	DidFetch   = "fetched"   // an address was replaced by the bytes behind it

@@ -49,7 +49,7 @@ type PipelineView struct {
 
 // An UnknownView is a setting of an unknown or removed processor.
 type UnknownView struct {
-	Level settings.SettingLevel `json:"level" enum:"deployment,model,agent"`
+	Level pipeline.SettingLevel `json:"level" enum:"deployment,model,agent"`
 	pipeline.Setting
 }
 

@@ -151,7 +151,7 @@ func (x *execution) input(history []artel.Message) agent.Input {
 		OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
 	})
 	return agent.Input{
-		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Box(), History: history, CutOff: x.interrupted, Nested: x.nested,
+		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Set(), History: history, CutOff: x.interrupted, Nested: x.nested,
 		Context: x.buildInput, Subagents: x.subagents, Permissions: x.config.Permissions, Host: x, Env: env,
 	}
 }

@@ -45,7 +45,7 @@ func (p *Previews) Build(ctx context.Context, c artel.ConversationID, in Input, 
 	return out, err
 }
 
-// Estimate first reads firstEstimate messages. While they do not fill the window,
+// firstEstimate is how many messages Estimate reads first. While they do not fill the window,
 // it reads estimateFactor times as many, and beyond mostEstimated all.
 const firstEstimate, estimateFactor, mostEstimated = 500, 4, 8000
 
@@ -175,7 +175,7 @@ func (rs *Runs) previewInput(ctx context.Context, c artel.ConversationID, in Inp
 			history = append(history, m)
 		}
 		out = agent.Input{
-			Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Box(), History: history,
+			Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Set(), History: history,
 			Context: x.buildInput, Subagents: x.subagentsOf(tx), Permissions: x.config.Permissions,
 		}
 		return nil

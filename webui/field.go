@@ -160,13 +160,13 @@ func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 // problems.
 type typedFields struct {
 	processor string
-	level     settings.SettingLevel
+	level     pipeline.SettingLevel
 	enabled   string
 	inputs    []Input
 }
 
 // typedSetting parses the setting of a form. Problems are returned by field.
-func typedSetting(v url.Values, o settings.Overview, id string, level settings.SettingLevel, l phrase.Locale) (pipeline.Setting, *typedFields) {
+func typedSetting(v url.Values, o settings.Overview, id string, level pipeline.SettingLevel, l phrase.Locale) (pipeline.Setting, *typedFields) {
 	s := pipeline.Setting{ID: id}
 	typed := &typedFields{processor: id, level: level, enabled: v.Get("enabled")}
 	switch typed.enabled {

@@ -21,7 +21,7 @@ import (
 // A Pipeline is the page with the pipeline settings of an agent on a model.
 type Pipeline struct {
 	settings.Overview
-	At      settings.SettingLevel // level that the switches change
+	At      pipeline.SettingLevel // level that the switches change
 	Items   []Stage
 	Levels  []EditableLevel
 	Lost    []LostSetting
@@ -30,7 +30,7 @@ type Pipeline struct {
 
 // A EditableLevel is an editable level, with the actions for all of its settings.
 type EditableLevel struct {
-	Level    settings.SettingLevel
+	Level    pipeline.SettingLevel
 	Name     string
 	Set      bool
 	Revision int
@@ -64,7 +64,7 @@ func (s Stage) Down() int { return s.Place + 1 }
 
 // A Column is the setting of a processor on one level.
 type Column struct {
-	Level    settings.SettingLevel
+	Level    pipeline.SettingLevel
 	Name     string
 	Says     bool // there is a setting
 	Group    bool // the setting is for a group of processors
@@ -93,7 +93,7 @@ type LostSetting struct {
 type pipelineQuery struct {
 	agent   artel.AgentName
 	service artel.ServiceID
-	at      settings.SettingLevel
+	at      pipeline.SettingLevel
 }
 
 func pipelineAsked(v url.Values) pipelineQuery {
@@ -106,7 +106,7 @@ func pipelineAsked(v url.Values) pipelineQuery {
 
 // pipelineURL is the URL of the pipeline of an agent on a service; "" is the
 // lead, and the agent's own service.
-func pipelineURL(agent artel.AgentName, service artel.ServiceID, at settings.SettingLevel) string {
+func pipelineURL(agent artel.AgentName, service artel.ServiceID, at pipeline.SettingLevel) string {
 	v := url.Values{}
 	for name, value := range map[string]string{"agent": string(agent), "service": string(service), "at": string(at)} {
 		if value != "" {
@@ -183,7 +183,7 @@ func (ui *handler) pipelineOf(r *http.Request, q pipelineQuery, typed *typedFiel
 			movable++
 			item.Last = !slices.ContainsFunc(o.Processors[i+1:], func(x settings.ProcessorState) bool { return x.Movable() })
 		}
-		for _, level := range []settings.SettingLevel{pipeline.ByDeployment, pipeline.ByModel, pipeline.ByAgent} {
+		for _, level := range []pipeline.SettingLevel{pipeline.ByDeployment, pipeline.ByModel, pipeline.ByAgent} {
 			c := columnOf(o, s, level, l)
 			c.Name = l.Say(phrase.PageLevelDeployment, nil)
 			if level != pipeline.ByDeployment {
@@ -208,7 +208,7 @@ func (ui *handler) pipelineOf(r *http.Request, q pipelineQuery, typed *typedFiel
 	return p, nil
 }
 
-func (p Pipeline) level(l settings.SettingLevel) EditableLevel {
+func (p Pipeline) level(l pipeline.SettingLevel) EditableLevel {
 	for _, w := range p.Levels {
 		if w.Level == l {
 			return w
@@ -262,8 +262,8 @@ func signOf(id string) string {
 
 // columnOf returns the setting of a processor on a level. Without a setting,
 // the fields hold its initial values.
-func columnOf(o settings.Overview, s settings.ProcessorState, level settings.SettingLevel, l phrase.Locale) Column {
-	entry := map[settings.SettingLevel]*pipeline.Setting{pipeline.ByDeployment: s.Deployment, pipeline.ByModel: s.Model, pipeline.ByAgent: s.Agent}[level]
+func columnOf(o settings.Overview, s settings.ProcessorState, level pipeline.SettingLevel, l phrase.Locale) Column {
+	entry := map[pipeline.SettingLevel]*pipeline.Setting{pipeline.ByDeployment: s.Deployment, pipeline.ByModel: s.Model, pipeline.ByAgent: s.Agent}[level]
 	c := Column{Level: level, Says: entry != nil, Wins: s.Resolved.Winner == level, Fixed: level == pipeline.ByDeployment, EntryID: s.ID}
 	c.Passed = level == pipeline.ByModel && entry != nil && s.Agent != nil
 	begins := o.Begin(s.ID, level)
@@ -328,7 +328,7 @@ func (ui *handler) changePipeline(w http.ResponseWriter, r *http.Request) {
 // Rejected fields are returned with their problems.
 func (ui *handler) amendPipeline(r *http.Request, q pipelineQuery) (more []part, typed *typedFields, err error) {
 	ctx, l := r.Context(), locale(r)
-	id, level := r.PostForm.Get("id"), settings.SettingLevel(r.PostForm.Get("level"))
+	id, level := r.PostForm.Get("id"), pipeline.SettingLevel(r.PostForm.Get("level"))
 	revision := settings.AnyRevision
 	if s := r.PostForm.Get("revision"); s != "" {
 		if revision, err = strconv.Atoi(s); err != nil || revision < 0 {
@@ -392,7 +392,7 @@ const undoToast = "toast-settings"
 type pipelineUndo struct {
 	Agent    artel.AgentName       `json:"agent"`
 	Service  artel.ServiceID       `json:"service"`
-	View     settings.SettingLevel `json:"view"`
+	View     pipeline.SettingLevel `json:"view"`
 	At       *settings.LevelAt     `json:"at,omitempty"` // nil: the order
 	Settings []pipeline.Setting    `json:"settings,omitempty"`
 	Set      bool                  `json:"set"`

@@ -9,8 +9,8 @@ type Catalog struct {
 	Servers Servers // nil: none
 }
 
-// Box returns the tools currently available.
-func (c Catalog) Box() *Set {
+// Set returns the tools currently available.
+func (c Catalog) Set() *Set {
 	if c.Servers == nil {
 		return c.BuiltIn
 	}

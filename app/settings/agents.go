@@ -183,7 +183,7 @@ func (k *Config) flaws(tx store.Tx, d agent.Definition) (agent.Flaws, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := agent.Known{Tools: append(k.Tools.Box().Names(), agent.SubagentTool), Prefixes: k.Tools.Prefixes(), Agents: []artel.AgentName{d.Name}, Services: []artel.ServiceID{}}
+	known := agent.Known{Tools: append(k.Tools.Set().Names(), agent.SubagentTool), Prefixes: k.Tools.Prefixes(), Agents: []artel.AgentName{d.Name}, Services: []artel.ServiceID{}}
 	for _, a := range all {
 		if a.Name != d.Name {
 			known.Agents = append(known.Agents, a.Name)

@@ -23,9 +23,6 @@ type LevelAt struct {
 	Agent   artel.AgentName `json:"agent,omitempty"`
 }
 
-// A SettingLevel is where a setting comes from.
-type SettingLevel = pipeline.SettingLevel
-
 // An Overview is the configuration of the pipeline for an agent on a service,
 // with the settings of each level, read in one transaction.
 type Overview struct {
@@ -40,7 +37,7 @@ type Overview struct {
 
 // An UnknownSetting names an unknown or removed processor and has no effect.
 type UnknownSetting struct {
-	Level SettingLevel
+	Level pipeline.SettingLevel
 	pipeline.Setting
 }
 
@@ -86,7 +83,7 @@ func (p *Pipeline) Overview(ctx context.Context, name artel.AgentName, id artel.
 			Deployment: entry(settings.Deployment, x), Model: entry(settings.Model, x), Agent: entry(settings.Agent, x),
 		})
 	}
-	for level, settings := range map[SettingLevel][]pipeline.Setting{pipeline.ByDeployment: settings.Deployment, pipeline.ByModel: settings.Model, pipeline.ByAgent: settings.Agent} {
+	for level, settings := range map[pipeline.SettingLevel][]pipeline.Setting{pipeline.ByDeployment: settings.Deployment, pipeline.ByModel: settings.Model, pipeline.ByAgent: settings.Agent} {
 		for _, s := range settings {
 			if !slices.ContainsFunc(list, func(x pipeline.Processor) bool { return x.ID == s.ID || x.Group == s.ID }) {
 				o.Unknown = append(o.Unknown, UnknownSetting{level, s})
@@ -242,7 +239,7 @@ func (p *Pipeline) Agents(ctx context.Context) (names []artel.AgentName, err err
 // Begin returns the initial setting for an editor of a processor at a level: that
 // of the level or, for an agent without one, that of the service, which the
 // agent's replaces as a whole. It has only the fields of the processor.
-func (o Overview) Begin(id string, level SettingLevel) pipeline.Setting {
+func (o Overview) Begin(id string, level pipeline.SettingLevel) pipeline.Setting {
 	s := pipeline.Setting{ID: id}
 	i := slices.IndexFunc(o.Processors, func(p ProcessorState) bool { return p.ID == id })
 	if i < 0 {

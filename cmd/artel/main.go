@@ -35,7 +35,7 @@ func main() {
 	os.Exit(execute(ctx, os.Args[1:]))
 }
 
-// run executes the command line and returns the exit code.
+// execute runs the command line and returns the exit code.
 func execute(ctx context.Context, args []string) int {
 	root := newRoot()
 	root.SetArgs(args)

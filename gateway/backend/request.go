@@ -127,7 +127,7 @@ func (r *Request) Upload(ctx context.Context, id string, key Key) (artel.Media, 
 	return mediaOf(f.Digest, f.Info, f.Filename), nil
 }
 
-// Settle decides in which form media reach a service; see
+// PrepareMedia decides in which form media reach a service; see
 // [pipeline.Registry.PrepareMedia]. Media for which refused returns true are described;
 // refused may be nil. text is the size of the request's text in bytes.
 func (r *Request) PrepareMedia(ctx context.Context, s model.Service, all []artel.Media, text int64, refused func(artel.Digest) bool) ([]pipeline.PreparedMedia, error) {

@@ -115,7 +115,7 @@ func (rs *Runs) launch(ctx context.Context, job *execution) artel.Run {
 // startCompaction writes the first rows of a run that compacts a branch.
 func (x *execution) startCompaction(tx store.Tx, c artel.Conversation) error {
 	if c.Leaf == "" {
-		return artel.Errorf(artel.Invalid, "app.Runs.Compact", string(c.ID), "there are no messages to summarise")
+		return artel.Errorf(artel.Invalid, "run.Runs.Compact", string(c.ID), "there are no messages to summarise")
 	}
 	var in Input
 	leaf, err := tx.Messages.Get(c.Leaf)

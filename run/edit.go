@@ -72,7 +72,7 @@ func answered(tx store.Tx, c artel.ConversationID, id artel.MessageID) (artel.Me
 	}
 	for m.Role != artel.RoleUser { // it was imported, without its run
 		if m.Parent == "" {
-			return m, artel.Errorf(artel.Invalid, "app.Runs.Edit", string(id), "no message of a user comes before it")
+			return m, artel.Errorf(artel.Invalid, "run.Runs.Edit", string(id), "no message of a user comes before it")
 		}
 		if m, err = MessageOf(tx, c, m.Parent); err != nil {
 			return m, err

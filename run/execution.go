@@ -137,7 +137,7 @@ func (x *execution) work(ctx context.Context) (err error) {
 // recoverPanic turns a panic into an error.
 func (x *execution) recoverPanic(err *error) {
 	if p := recover(); p != nil {
-		*err = artel.Errorf(artel.Internal, "app.Runs", string(x.run.ID), "panic: %v", p)
+		*err = artel.Errorf(artel.Internal, "run.Runs", string(x.run.ID), "panic: %v", p)
 	}
 }
 

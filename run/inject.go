@@ -49,7 +49,7 @@ func notActive(op string, r artel.Run) error {
 // the message is stored at the end of its branch. A run that is not active is of
 // kind Conflict, code "run_not_active".
 func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Injection, error) {
-	const op = "app.Runs.Inject"
+	const op = "run.Runs.Inject"
 	if strings.TrimSpace(text) == "" {
 		return Injection{}, artel.Errorf(artel.Invalid, op, "text", "is empty")
 	}

@@ -122,7 +122,7 @@ func (p *Previews) inlineService(in InlineDraft) (s model.Service, settings []pi
 }
 
 func (t *InlineService) service() (model.Service, error) {
-	const op = "app.Pipeline.Build"
+	const op = "run.Previews.BuildDraft"
 	d := cmp.Or(t.Dialect, model.OpenAI)
 	if !slices.Contains(model.Dialects(), d) {
 		return model.Service{}, artel.Errorf(artel.Invalid, op, "service.dialect", "%q is no dialect: want one of %q", artel.Shorten(string(d), 40), model.Dialects())
@@ -151,7 +151,7 @@ func (t *InlineService) service() (model.Service, error) {
 }
 
 func inlineHistory(list []InlineMessage, files *inlineFiles) ([]artel.Message, error) {
-	const op = "app.Pipeline.Build"
+	const op = "run.Previews.BuildDraft"
 	if len(list) > maxInlineMessages {
 		return nil, artel.Errorf(artel.TooLarge, op, "messages", "%d messages, and at most %d are taken", len(list), maxInlineMessages)
 	}
@@ -193,7 +193,7 @@ var errInlineName = errors.New("a file needs a ref or a name")
 // add adds a file and returns its part.
 func (fs *inlineFiles) add(f InlineFile) (artel.Media, error) {
 	if len(fs.list) == maxInlineFiles {
-		return artel.Media{}, artel.Errorf(artel.TooLarge, "app.Pipeline.Build", "", "more than %d files", maxInlineFiles)
+		return artel.Media{}, artel.Errorf(artel.TooLarge, "run.Previews.BuildDraft", "", "more than %d files", maxInlineFiles)
 	}
 	if f.Ref.IsZero() {
 		if f.Name == "" {
@@ -245,7 +245,7 @@ func (fs *inlineFiles) find(ref artel.Ref) (inlineFile, error) {
 			return f, nil
 		}
 	}
-	return inlineFile{}, artel.Errorf(artel.NotFound, "app.Pipeline.Build", ref.String(), "the draft has no such file")
+	return inlineFile{}, artel.Errorf(artel.NotFound, "run.Previews.BuildDraft", ref.String(), "the draft has no such file")
 }
 
 // Overview implements [pipeline.Sources]: a draft has no artifacts.

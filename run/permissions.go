@@ -288,7 +288,7 @@ func (x *execution) awaitAnswers(ctx context.Context, open []string) error {
 		_, err = listener.Wait(limited)
 		stop()
 		if err != nil && ctx.Err() != nil {
-			return artel.Errorf(artel.Canceled, "app.Runs", string(x.run.ID), "the run ended while it waited for a permission: %w", context.Cause(ctx))
+			return artel.Errorf(artel.Canceled, "run.Runs", string(x.run.ID), "the run ended while it waited for a permission: %w", context.Cause(ctx))
 		}
 		if err != nil && limited.Err() == nil {
 			return err
@@ -385,7 +385,7 @@ const maxComment = 4000
 // answered, or whose run has ended, is of kind Conflict, code
 // "permission_resolved".
 func (ps *Permissions) Decide(ctx context.Context, id artel.RunID, question artel.PermissionID, d artel.Decision, comment string) (Permission, error) {
-	const op = "app.Permissions.Decide"
+	const op = "run.Permissions.Decide"
 	comment = strings.TrimSpace(comment)
 	if utf8.RuneCountInString(comment) > maxComment {
 		return Permission{}, artel.Errorf(artel.TooLarge, op, "comment", "longer than %d characters", maxComment)

@@ -75,7 +75,7 @@ func (rs *Runs) preview(ctx context.Context, c artel.ConversationID, in Input, l
 		return out, "", err
 	}
 	if len(files)+len(in.Attachments) > maxAttachments {
-		return out, "", artel.Errorf(artel.TooLarge, "app.Runs.Preview", "files", "a message takes at most %d", maxAttachments)
+		return out, "", artel.Errorf(artel.TooLarge, "run.Previews.Build", "files", "a message takes at most %d", maxAttachments)
 	}
 	exact := len(files) == 0
 	text, err := scrub.Text(ctx, in.Text, func(ctx context.Context, r io.Reader, h scrub.Hint) (string, error) {

@@ -96,7 +96,7 @@ func (rs *Runs) Waiting(ctx context.Context, c artel.ConversationID) (Waiting, e
 
 func bodyOf[T any](n store.Note) (v T, err error) {
 	if err := json.Unmarshal(n.Body, &v); err != nil {
-		return v, artel.Errorf(artel.Internal, "app.Runs", n.ID, "a note cannot be read: %w", err)
+		return v, artel.Errorf(artel.Internal, "run.Runs", n.ID, "a note cannot be read: %w", err)
 	}
 	return v, nil
 }
@@ -105,7 +105,7 @@ func bodyOf[T any](n store.Note) (v T, err error) {
 func putNote(tx store.Tx, n store.Note, body any) error {
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return artel.Errorf(artel.Internal, "app.Runs", n.ID, "a note cannot be written: %w", err)
+		return artel.Errorf(artel.Internal, "run.Runs", n.ID, "a note cannot be written: %w", err)
 	}
 	n.Body = raw
 	return tx.Notes.Put(n)
@@ -131,7 +131,7 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 		return err
 	}
 	if len(waiting) >= maxWaiting {
-		return artel.Errorf(artel.TooLarge, "app.Runs.Send", string(c.ID), "%d messages wait already, which is the most; cancel some or wait", maxWaiting)
+		return artel.Errorf(artel.TooLarge, "run.Runs.Send", string(c.ID), "%d messages wait already, which is the most; cancel some or wait", maxWaiting)
 	}
 	parent, err := parentOf(tx, c, in)
 	if err != nil {

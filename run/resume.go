@@ -127,7 +127,7 @@ func (x *execution) restore(tx store.Tx, t resumeState) error {
 		return errStuck
 	}
 	if _, ok := x.config.Services.Lookup(x.run.Service); !ok {
-		return artel.Errorf(artel.NotFound, "app.Runs.resume", string(x.run.Service), "the service is not configured any more; send a message to go on with another")
+		return artel.Errorf(artel.NotFound, "run.Runs.resume", string(x.run.Service), "the service is not configured any more; send a message to go on with another")
 	}
 	c, err := tx.Conversations.Get(x.run.Conversation)
 	if err != nil {
@@ -213,7 +213,7 @@ func resumeStateOf(tx store.Tx, r artel.Run) (resumeState, error) {
 	at := map[artel.CallPath]artel.CallID{} // in each thread, the newest tool call: calls that edit run one after the other
 	for _, e := range slices.Backward(events) {
 		if err := t.add(e, at); err != nil {
-			return t, artel.Errorf(artel.Internal, "app.Runs.resume", string(r.ID), "event %d: %w", e.Seq, err)
+			return t, artel.Errorf(artel.Internal, "run.Runs.resume", string(r.ID), "event %d: %w", e.Seq, err)
 		}
 	}
 	return t, nil

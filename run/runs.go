@@ -163,7 +163,7 @@ func (in Input) empty() bool {
 }
 
 func (in Input) check(now time.Time) error {
-	const op = "app.Runs.Send"
+	const op = "run.Runs.Send"
 	switch {
 	case in.empty():
 		return artel.Errorf(artel.Invalid, op, "text", "a message needs text or attachments")
@@ -232,7 +232,7 @@ func (rs *Runs) Cancel(ctx context.Context, id artel.RunID) (artel.Run, error) {
 	a := rs.active[id]
 	rs.mu.Unlock()
 	if a == nil || r.State.Final() {
-		return r, artel.Errorf(artel.Conflict, "app.Runs.Cancel", string(id), "the run is not running here; its state is %s", r.State)
+		return r, artel.Errorf(artel.Conflict, "run.Runs.Cancel", string(id), "the run is not running here; its state is %s", r.State)
 	}
 	a.cancel(errCancelled)
 	select {
@@ -249,7 +249,7 @@ func (rs *Runs) register(ctx context.Context, id artel.RunID) (context.Context, 
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.closed {
-		return nil, artel.Errorf(artel.Unavailable, "app.Runs.Send", "", "the server is stopping")
+		return nil, artel.Errorf(artel.Unavailable, "run.Runs.Send", "", "the server is stopping")
 	}
 	runCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	rs.active[id] = &activeRun{cancel: cancel, done: make(chan struct{})}
@@ -283,7 +283,7 @@ func (rs *Runs) Close(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return artel.Errorf(artel.Canceled, "app.Close", "", "runs had not ended in time: %w", ctx.Err())
+		return artel.Errorf(artel.Canceled, "run.Close", "", "runs had not ended in time: %w", ctx.Err())
 	}
 }
 
@@ -380,7 +380,7 @@ func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.Message
 	for _, s := range in.Attachments {
 		ref, err := artel.ParseRef(s)
 		if err == nil && (ref.IsBlob() || ref.Conversation != "" && ref.Conversation != c) {
-			err = artel.Errorf(artel.Invalid, "app.Runs.Send", artel.Shorten(s, 120), "an attachment is an artifact of this conversation")
+			err = artel.Errorf(artel.Invalid, "run.Runs.Send", artel.Shorten(s, 120), "an attachment is an artifact of this conversation")
 		}
 		if err != nil {
 			return nil, err
@@ -398,7 +398,7 @@ func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.Message
 		if err != nil {
 			if errors.Is(err, artel.NotFound) && ref.Version == 0 {
 				err = &artel.Error{
-					Op: "app.Runs.Send", Subject: artel.Shorten(s, 120), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,
+					Op: "run.Runs.Send", Subject: artel.Shorten(s, 120), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,
 					Err: errors.New("there is no such artifact on this branch"),
 				}
 			}
@@ -427,7 +427,7 @@ func pinned(tx store.Tx, a artel.Artifact, number int, at artel.MessageID) (arte
 	}
 	a.Ref.Version = number
 	return a, &artel.Error{
-		Op: "app.Runs.Send", Subject: a.Ref.String(), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,
+		Op: "run.Runs.Send", Subject: a.Ref.String(), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,
 		Err: errors.New("there is no such version on this branch"),
 	}
 }

@@ -39,7 +39,7 @@ func (x *execution) shortlist(tx store.Tx, m artel.Message) error {
 	media := artel.MediaOf(m.Parts)
 	list := model.Suitable(x.config.chooser().Automatic(), media, earlier)
 	if len(list) == 0 {
-		return artel.Errorf(artel.Invalid, "app.Runs", string(model.AutoService), "no service can be called")
+		return artel.Errorf(artel.Invalid, "run.Runs", string(model.AutoService), "no service can be called")
 	}
 	x.selection = &selection{list: list, media: media, text: artel.TextOf(m.Parts)}
 	x.service = list[0]
@@ -83,7 +83,7 @@ func (x *execution) chooseService(ctx context.Context) error {
 	if id := x.config.Background.Selector; id != "" && len(s.list) > 1 {
 		picked, took, err := x.askSelector(ctx, id, s)
 		if ctx.Err() != nil {
-			return artel.Errorf(artel.Canceled, "app.Runs", string(x.run.ID), "%w", context.Cause(ctx))
+			return artel.Errorf(artel.Canceled, "run.Runs", string(x.run.ID), "%w", context.Cause(ctx))
 		}
 		usage, chosen.Selector = took, id
 		if err != nil {

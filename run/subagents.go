@@ -183,7 +183,7 @@ func startedFresh(m artel.Message, id artel.CallID) bool {
 func (x *execution) handleNested(ctx context.Context, n agent.Nested) error {
 	y := x.threads.get(n.Within)
 	if y == nil {
-		return artel.Errorf(artel.Internal, "app.Runs", string(n.Within), "the subagent was not started")
+		return artel.Errorf(artel.Internal, "run.Runs", string(n.Within), "the subagent was not started")
 	}
 	switch p := n.Payload.(type) {
 	case artel.MessageDelta:

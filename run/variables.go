@@ -31,7 +31,7 @@ func (x *execution) loadVariables(tx store.Tx, path []artel.Message) error {
 	}
 	var v macro.Variables
 	if err := json.Unmarshal(raw, &v); err != nil {
-		return artel.Errorf(artel.Internal, "app.Runs", "variables", "%w", err)
+		return artel.Errorf(artel.Internal, "run.Runs", "variables", "%w", err)
 	}
 	x.buildInput.Variables, x.buildInput.Globals = v.Local, v.Global
 	return nil

@@ -171,17 +171,17 @@ func (cs *Contexts) Request(ctx context.Context, key record.ContextKey) (SentReq
 func (cs *Contexts) Rebuild(ctx context.Context, key record.ContextKey) (req *model.Request, err error) {
 	err = cs.with(ctx, key, func(tx store.Tx, s BuiltContext, c *record.Call) error {
 		if s.Error != nil {
-			return artel.Errorf(artel.Conflict, "app.Contexts.Request", string(key.Run), "there was no request: %s", s.Error.Message)
+			return artel.Errorf(artel.Conflict, "inspect.Contexts.Request", string(key.Run), "there was no request: %s", s.Error.Message)
 		}
 		service, ok := cs.services.Lookup(s.Service)
 		if !ok {
-			return artel.Errorf(artel.Conflict, "app.Contexts.Request", string(s.Service), "the service is not configured any more")
+			return artel.Errorf(artel.Conflict, "inspect.Contexts.Request", string(s.Service), "the service is not configured any more")
 		}
 		if req, err = c.Content.Manifest.Rebuild(service.OnWire(), c.Contents(tx), s.RequestHash); err == nil {
 			req.Names = record.NamesOf(s.Media)
 		}
 		if errors.Is(err, artel.NotFound) {
-			err = artel.Errorf(artel.Conflict, "app.Contexts.Request", string(key.Run), "a message of the request is gone: %w", err)
+			err = artel.Errorf(artel.Conflict, "inspect.Contexts.Request", string(key.Run), "a message of the request is gone: %w", err)
 		}
 		return err
 	})

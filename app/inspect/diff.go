@@ -79,7 +79,7 @@ func (cs *Contexts) Diff(ctx context.Context, key, with record.ContextKey) (out 
 	err = cs.with(ctx, key, func(tx store.Tx, s BuiltContext, after *record.Call) error {
 		if with == (record.ContextKey{}) {
 			if s.Previous == nil {
-				return artel.Errorf(artel.NotFound, "app.Contexts.Diff", string(key.Run), "no model call came before it in the conversation")
+				return artel.Errorf(artel.NotFound, "inspect.Contexts.Diff", string(key.Run), "no model call came before it in the conversation")
 			}
 			with = *s.Previous
 		}
@@ -88,11 +88,11 @@ func (cs *Contexts) Diff(ctx context.Context, key, with record.ContextKey) (out 
 			return err
 		}
 		if other, err := tx.Runs.Get(with.Run); err != nil || other.Conversation != s.Conversation {
-			return errors.Join(err, artel.Errorf(artel.NotFound, "app.Contexts.Diff", string(with.Run), "the other call is not in this conversation"))
+			return errors.Join(err, artel.Errorf(artel.NotFound, "inspect.Contexts.Diff", string(with.Run), "the other call is not in this conversation"))
 		}
 		for _, c := range []*record.Call{before, after} {
 			if c.Facts.Error != nil {
-				return artel.Errorf(artel.Conflict, "app.Contexts.Diff", string(c.Key.Run), "call %d had no request: %s", c.Key.Number, c.Facts.Error.Message)
+				return artel.Errorf(artel.Conflict, "inspect.Contexts.Diff", string(c.Key.Run), "call %d had no request: %s", c.Key.Number, c.Facts.Error.Message)
 			}
 		}
 		out, err = diffOf(tx, before, after)

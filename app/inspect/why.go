@@ -62,7 +62,7 @@ const (
 func (cs *Contexts) Why(ctx context.Context, key record.ContextKey, about string, l phrase.Locale) (out Why, err error) {
 	about = strings.TrimSpace(about)
 	if about == "" || len(about) > 512 {
-		return out, artel.Errorf(artel.Invalid, "app.Contexts.Why", "about", "want the id of a message, or the id, the ref or the name of a file")
+		return out, artel.Errorf(artel.Invalid, "inspect.Contexts.Why", "about", "want the id of a message, or the id, the ref or the name of a file")
 	}
 	service := ""
 	out = Why{ContextKey: key, About: about, Findings: []WhyFinding{}}

@@ -131,7 +131,7 @@ func (k *Config) findAgent(tx store.Tx, name artel.AgentName) (Agent, error) {
 	}
 	s, err := tx.Settings.Get(definitions + string(name))
 	if errors.Is(err, artel.NotFound) {
-		return Agent{}, artel.Errorf(artel.NotFound, "app.Agents", artel.Shorten(string(name), 80), "there is no such agent")
+		return Agent{}, artel.Errorf(artel.NotFound, "settings.Agents", artel.Shorten(string(name), 80), "there is no such agent")
 	}
 	if err != nil {
 		return Agent{}, err
@@ -215,13 +215,13 @@ func (as *Agents) Create(ctx context.Context, d agent.Definition) (Agent, error)
 // and none of kind NotFound.
 func (as *Agents) Save(ctx context.Context, d agent.Definition, revision int) (Agent, error) {
 	if revision == 0 {
-		return Agent{}, &artel.Error{Op: "app.Agents.Save", Subject: artel.Shorten(string(d.Name), 80), Kind: artel.Conflict, Code: artifact.CodeStale, Err: errStaleSettings}
+		return Agent{}, &artel.Error{Op: "settings.Agents.Save", Subject: artel.Shorten(string(d.Name), 80), Kind: artel.Conflict, Code: artifact.CodeStale, Err: errStaleSettings}
 	}
 	return as.keep(ctx, d, revision)
 }
 
 func (as *Agents) keep(ctx context.Context, d agent.Definition, revision int) (a Agent, err error) {
-	const op = "app.Agents.Save"
+	const op = "settings.Agents.Save"
 	d = d.Tidy()
 	subject := artel.Shorten(string(d.Name), 80)
 	err = as.config.update(ctx, func(tx store.Tx) error {
@@ -279,7 +279,7 @@ func (as *Agents) Delete(ctx context.Context, name artel.AgentName, revision int
 			return err
 		}
 		if err == nil && a.ReadOnly() { // one that cannot be read can be deleted
-			return readOnly("app.Agents.Delete", a)
+			return readOnly("settings.Agents.Delete", a)
 		}
 		if _, err = as.config.putTx(tx, agentSettings+string(name), nil, AnyRevision); err != nil {
 			return err

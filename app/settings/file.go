@@ -63,7 +63,7 @@ func exported(tx store.Tx) (SettingsFile, error) {
 			err = json.Unmarshal(s.Value, &f.Profile)
 		}
 		if err != nil {
-			return f, artel.Errorf(artel.Internal, "app.Profiles.Export", artel.Shorten(s.Name, 80), "the setting is damaged: %w", err)
+			return f, artel.Errorf(artel.Internal, "settings.Profiles.Export", artel.Shorten(s.Name, 80), "the setting is damaged: %w", err)
 		}
 	}
 	return f, nil
@@ -82,7 +82,7 @@ func collect[K comparable](to *map[K][]pipeline.Setting, key K, value json.RawMe
 // ParseSettingsFile reads a file made by [Profiles.Export]. Unknown keys and other
 // versions are of kind Invalid.
 func ParseSettingsFile(data []byte) (f SettingsFile, err error) {
-	const op = "app.ParseSettingsFile"
+	const op = "settings.ParseSettingsFile"
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&f); err != nil {
@@ -107,7 +107,7 @@ func (ps *Profiles) Import(ctx context.Context, f SettingsFile, tag string) (Set
 		if now, err := exported(tx); err != nil {
 			return err
 		} else if tag != "" && now.Tag() != tag {
-			return &artel.Error{Op: "app.Profiles.Import", Subject: "settings", Kind: artel.Conflict, Code: artifact.CodeStale, Err: errStaleSettings}
+			return &artel.Error{Op: "settings.Profiles.Import", Subject: "settings", Kind: artel.Conflict, Code: artifact.CodeStale, Err: errStaleSettings}
 		}
 		all, err := tx.Settings.List("")
 		if err != nil {
@@ -167,10 +167,10 @@ func (ps *Profiles) values(f SettingsFile) (map[string]any, error) {
 	}
 	take := func(under, name string, list []pipeline.Setting) error {
 		if name == "" || len(name) > artel.MaxIDLength {
-			return artel.Errorf(artel.Invalid, "app.Profiles.Import", strings.TrimSuffix(under, "/"), "a name has 1 to %d bytes", artel.MaxIDLength)
+			return artel.Errorf(artel.Invalid, "settings.Profiles.Import", strings.TrimSuffix(under, "/"), "a name has 1 to %d bytes", artel.MaxIDLength)
 		}
 		if err := ps.config.check(list); err != nil {
-			return &artel.Error{Op: "app.Profiles.Import", Subject: under + artel.Shorten(name, 80), Kind: artel.KindOf(err), Err: err}
+			return &artel.Error{Op: "settings.Profiles.Import", Subject: under + artel.Shorten(name, 80), Kind: artel.KindOf(err), Err: err}
 		}
 		if list == nil {
 			list = []pipeline.Setting{}

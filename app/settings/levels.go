@@ -60,7 +60,7 @@ func stored[T any](tx store.Tx, name string) (v T, revision int, err error) {
 
 func decoded[T any](s store.Setting) (v T, err error) {
 	if err := json.Unmarshal(s.Value, &v); err != nil {
-		return v, artel.Errorf(artel.Internal, "app.Pipeline", artel.Shorten(s.Name, 80), "the setting is damaged: %w", err)
+		return v, artel.Errorf(artel.Internal, "settings.Pipeline", artel.Shorten(s.Name, 80), "the setting is damaged: %w", err)
 	}
 	return v, nil
 }
@@ -94,13 +94,13 @@ func (k *Config) putTx(tx store.Tx, name string, v any, revision int) (int, erro
 	} else {
 		var b []byte
 		if b, err = json.Marshal(v); err != nil {
-			return 0, artel.Errorf(artel.Invalid, "app.Pipeline", name, "%w", err)
+			return 0, artel.Errorf(artel.Invalid, "settings.Pipeline", name, "%w", err)
 		}
 		next, err = tx.Settings.Put(store.Setting{Name: name, Value: b, Revision: revision, UpdatedAt: k.Now()})
 	}
 	if errors.Is(err, artel.Conflict) {
 		err = &artel.Error{
-			Op: "app.Pipeline", Subject: name, Kind: artel.Conflict, Code: artifact.CodeStale,
+			Op: "settings.Pipeline", Subject: name, Kind: artel.Conflict, Code: artifact.CodeStale,
 			Err: errStaleSettings,
 		}
 	}
@@ -203,7 +203,7 @@ func (p *Pipeline) at(tx store.Tx, at LevelAt) (name string, file []pipeline.Set
 func (p *Pipeline) known(id artel.ServiceID) (model.Service, error) {
 	s, ok := p.config.Services.Lookup(id)
 	if !ok || id == "" {
-		return s, artel.Errorf(artel.NotFound, "app.Pipeline", "service "+artel.Shorten(string(id), 80), "there is no such service")
+		return s, artel.Errorf(artel.NotFound, "settings.Pipeline", "service "+artel.Shorten(string(id), 80), "there is no such service")
 	}
 	return s, nil
 }
@@ -221,7 +221,7 @@ func findTx(tx store.Tx, name string, file []pipeline.Setting) (l Level, err err
 // may be a plugin that is not loaded now.
 func (k *Config) check(settings []pipeline.Setting) error {
 	if len(settings) > maxSettings {
-		return artel.Errorf(artel.TooLarge, "app.Pipeline", "processors", "%d settings, and at most %d are taken", len(settings), maxSettings)
+		return artel.Errorf(artel.TooLarge, "settings.Pipeline", "processors", "%d settings, and at most %d are taken", len(settings), maxSettings)
 	}
 	unknown, err := k.Pipeline.Check(settings)
 	for _, id := range unknown {
@@ -260,7 +260,7 @@ func (p *Pipeline) SetOrder(ctx context.Context, ids []string, revision int) (Or
 	var v any
 	if ids != nil {
 		if len(ids) > maxSettings {
-			return Order{}, artel.Errorf(artel.TooLarge, "app.Pipeline", "order", "%d names, and at most %d are taken", len(ids), maxSettings)
+			return Order{}, artel.Errorf(artel.TooLarge, "settings.Pipeline", "order", "%d names, and at most %d are taken", len(ids), maxSettings)
 		}
 		if _, err := p.config.Pipeline.CheckOrder(ids); err != nil {
 			return Order{}, err
@@ -307,7 +307,7 @@ func (k *Config) checkSettings() error {
 	}
 	for _, d := range k.Agents {
 		if err := k.check(d.Processors); err != nil {
-			return artel.Errorf(artel.Invalid, "app.New", "agent "+string(d.Name), "%s", strings.TrimSpace(err.Error()))
+			return artel.Errorf(artel.Invalid, "settings.New", "agent "+string(d.Name), "%s", strings.TrimSpace(err.Error()))
 		}
 	}
 	return nil

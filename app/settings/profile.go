@@ -55,7 +55,7 @@ func (ps *Profiles) Set(ctx context.Context, p pipeline.Profile, revision int) (
 }
 
 func (k *Config) checkProfile(p pipeline.Profile) error {
-	const op = "app.Profiles.Set"
+	const op = "settings.Profiles.Set"
 	switch {
 	case utf8.RuneCountInString(p.Name) > maxProfileName:
 		return artel.Errorf(artel.TooLarge, op, "name", "a name has at most %d characters", maxProfileName)

@@ -194,7 +194,7 @@ func (rs *Rules) kept(tx store.Tx, place RulePlace) (name string, file []pipelin
 		a, err := rs.config.findAgent(tx, artel.AgentName(place.ID))
 		return agentSettings + string(a.Name), a.Processors, err
 	}
-	return "", nil, artel.Errorf(artel.NotFound, "app.Rules", "level", "there are no rules at %q", artel.Shorten(string(place.Level), 40))
+	return "", nil, artel.Errorf(artel.NotFound, "settings.Rules", "level", "there are no rules at %q", artel.Shorten(string(place.Level), 40))
 }
 
 // Set replaces the rules of a place; other settings there stay unchanged.
@@ -202,7 +202,7 @@ func (rs *Rules) kept(tx store.Tx, place RulePlace) (name string, file []pipelin
 // Conflict, code [artifact.CodeStale]. The deployment's rules cannot be changed:
 // kind Denied. An invalid rule can be stored; builds skip and report it.
 func (rs *Rules) Set(ctx context.Context, place RulePlace, c rule.Config, revision int) (l RuleLayer, err error) {
-	const op = "app.Rules.Set"
+	const op = "settings.Rules.Set"
 	if place.Level == RulesOfDeployment {
 		return l, artel.Errorf(artel.Denied, op, "deployment", "the rules of the deployment are changed in its configuration")
 	}
@@ -282,7 +282,7 @@ func withRules(list []pipeline.Setting, p pipeline.Processor, c rule.Config) ([]
 	if list[i].Config = nil; len(config) > 0 {
 		raw, err := json.Marshal(config)
 		if err != nil {
-			return nil, artel.Errorf(artel.Invalid, "app.Rules.Set", "rules", "%w", err)
+			return nil, artel.Errorf(artel.Invalid, "settings.Rules.Set", "rules", "%w", err)
 		}
 		list[i].Config = raw
 	} else if list[i].Enabled == nil {
@@ -323,7 +323,7 @@ const maxTrial = 200_000
 // about a conversation are empty. Nothing is stored.
 func (rs *Rules) Try(ctx context.Context, in Trial) (out Tried, err error) {
 	if len(in.Text) > maxTrial {
-		return out, artel.Errorf(artel.TooLarge, "app.Rules.Try", "text", "rules are tried out on at most %d bytes", maxTrial)
+		return out, artel.Errorf(artel.TooLarge, "settings.Rules.Try", "text", "rules are tried out on at most %d bytes", maxTrial)
 	}
 	var values map[string]string
 	err = rs.config.view(ctx, func(tx store.Tx) error {

@@ -197,7 +197,7 @@ func (c *Call) Contents(tx store.Tx) pipeline.Contents {
 			if b, ok := c.lines[d]; ok {
 				return b, nil
 			}
-			return nil, artel.Errorf(artel.NotFound, "app.Contexts", string(d), "a piece of the request is not kept any more")
+			return nil, artel.Errorf(artel.NotFound, "record.Contexts", string(d), "a piece of the request is not kept any more")
 		},
 	}
 }
@@ -213,7 +213,7 @@ func Load(tx store.Tx, key ContextKey) (*Call, error) {
 	}
 	c := &Call{Key: key, lines: map[artel.Digest][]byte{}}
 	damaged := func(err error) error {
-		return artel.Errorf(artel.Internal, "app.Contexts", string(key.Run), "%w: %w", ErrDamaged, err)
+		return artel.Errorf(artel.Internal, "record.Contexts", string(key.Run), "%w: %w", ErrDamaged, err)
 	}
 	if err := json.Unmarshal(row.Summary, &c.Facts); err != nil {
 		return nil, damaged(err)
@@ -264,7 +264,7 @@ func Load(tx store.Tx, key ContextKey) (*Call, error) {
 func SummaryOf(row store.Context) (ContextSummary, error) {
 	s := ContextSummary{ContextKey: ContextKey{row.Run, row.Number}, Conversation: row.Conversation, CreatedAt: row.CreatedAt, Usage: row.Usage}
 	if err := json.Unmarshal(row.Summary, &s.ContextFacts); err != nil {
-		return s, artel.Errorf(artel.Internal, "app.Contexts", string(row.Run), "the record is damaged: %w", err)
+		return s, artel.Errorf(artel.Internal, "record.Contexts", string(row.Run), "the record is damaged: %w", err)
 	}
 	return s, nil
 }

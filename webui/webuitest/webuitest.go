@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package webuitest looks at the page in a real browser, for the tests of every
-// room that serves it: [Browsers] start Chromium, and a [Tab] of theirs does what
+// package that serves it: [Browsers] start Chromium, and a [Tab] of theirs does what
 // people do, waits for what they wait for, and tells what the page shows them. A
 // page that complains fails the test.
 package webuitest

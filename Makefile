@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test race check bench fuzz soak clean
+.PHONY: help run build test race check clients bench fuzz soak clean
 
 FUZZTIME ?= 10s
 SOAKTIME ?= 30m
@@ -38,6 +38,10 @@ race: ## run the tests of the packages with goroutines with the race detector
 
 check: ## gofumpt, vet, staticcheck, module files, structure, govulncheck
 	@scripts/check
+
+clients: ## run every coding agent against the gateway; installs them first (some 1.5 GB)
+	@scripts/setup clients
+	@{ cd sdktest && ARTEL_CLIENTS=all $(TEST) -count=1 ./agents; } | { $(TESTSUM); }
 
 bench: ## measure against the budgets, beside anchors; writes docs/performance.md
 	cd bench && go run .

@@ -15,6 +15,7 @@ const (
 	EventPermissionRequested EventType = "permission_requested"
 	EventPermissionResolved  EventType = "permission_resolved"
 	EventMessageMuted        EventType = "message_muted"
+	EventMessageEdited       EventType = "message_edited"
 	EventBranchSwitched      EventType = "branch_switched"
 )
 
@@ -88,6 +89,8 @@ type PermissionRequested struct {
 	Name       string          `json:"name"`
 	Arguments  json.RawMessage `json:"arguments"`
 	ExpiresAt  time.Time       `json:"expires_at"`
+	Effect     string          `json:"effect,omitempty"` // url, other_conversation or user_artifact: why the call needs permission
+	Object     string          `json:"object,omitempty"` // what the effect is on, whole: an address, a ref or an id
 }
 
 // PermissionResolved carries the answer to a permission request.
@@ -104,6 +107,13 @@ type PermissionResolved struct {
 type MessageMuted struct {
 	Message MessageID `json:"message_id"`
 	Muted   bool      `json:"muted"`
+}
+
+// MessageEdited carries an answer that a person has written in place of another
+// one, on a branch beside it. BranchSwitched follows.
+type MessageEdited struct {
+	Replaces MessageID `json:"replaces"`
+	Message  Message   `json:"message"`
 }
 
 // BranchSwitched records the new last message of the active branch.
@@ -128,6 +138,9 @@ func (PermissionResolved) EventType() EventType { return EventPermissionResolved
 
 // EventType implements [Payload].
 func (MessageMuted) EventType() EventType { return EventMessageMuted }
+
+// EventType implements [Payload].
+func (MessageEdited) EventType() EventType { return EventMessageEdited }
 
 // EventType implements [Payload].
 func (BranchSwitched) EventType() EventType { return EventBranchSwitched }

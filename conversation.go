@@ -41,6 +41,7 @@ type Message struct {
 	Muted        bool           `json:"muted,omitempty"`
 	Summary      bool           `json:"summary,omitempty"` // a compaction boundary: replaces the messages before it for models
 	Covers       MessageID      `json:"covers,omitempty"`  // of a summary: the newest message it replaces; empty: all before it
+	Edited       bool           `json:"edited,omitempty"`  // an answer that a person has written in place of a model's
 	CreatedAt    time.Time      `json:"created_at"`
 }
 
@@ -113,11 +114,17 @@ const (
 	CodeLimitTokens    = "limit_tokens"
 	CodeLimitCost      = "limit_cost"
 	CodeLimitTime      = "limit_seconds"
+	// CodeLimitCostUnknown: the agent limits the cost, and its service has no
+	// price.
+	CodeLimitCostUnknown = "limit_cost_unknown"
 )
 
-// Usage counts model calls and the tokens that the provider reported for them.
+// Usage counts model calls and their tokens, as the provider reported them. With
+// Estimated, Artel counted the tokens of some calls itself: their provider
+// reported none, or their answer broke off.
 type Usage struct {
 	Calls         int   `json:"calls"`
+	Estimated     bool  `json:"estimated,omitempty"`
 	InputTokens   int64 `json:"input_tokens"`
 	OutputTokens  int64 `json:"output_tokens"`
 	CachedTokens  int64 `json:"cached_tokens,omitempty"`  // of InputTokens, served from the provider's cache
@@ -136,7 +143,7 @@ type Cost struct {
 // Add returns the sum of u and v.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{
-		u.Calls + v.Calls, u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens,
+		u.Calls + v.Calls, u.Estimated || v.Estimated, u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens,
 		u.CachedTokens + v.CachedTokens, u.StoredTokens + v.StoredTokens, u.ThoughtTokens + v.ThoughtTokens,
 		Cost{u.Cost.USD + v.Cost.USD, u.Cost.Calls + v.Cost.Calls},
 	}

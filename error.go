@@ -17,20 +17,21 @@ type Kind string
 
 // The kinds. Each API has one table from kind to status.
 const (
-	Invalid     Kind = "invalid"     // the request is wrong; correct it
-	NotFound    Kind = "not_found"   // it does not exist, or the owner may not see it
-	Conflict    Kind = "conflict"    // something changed or is busy; read and retry
-	Denied      Kind = "denied"      // not allowed
-	TooLarge    Kind = "too_large"   // over a limit named in the message
-	Unsupported Kind = "unsupported" // understood, but not possible here
-	Unavailable Kind = "unavailable" // a dependency failed; retry later
-	Canceled    Kind = "canceled"    // the caller cancelled it, or its deadline passed
-	Internal    Kind = "internal"    // a bug or a broken invariant; details are in the log
+	Invalid         Kind = "invalid"         // the request is wrong; correct it
+	NotFound        Kind = "not_found"       // it does not exist, or the owner may not see it
+	Conflict        Kind = "conflict"        // something changed or is busy; read and retry
+	Denied          Kind = "denied"          // not allowed
+	Unauthenticated Kind = "unauthenticated" // it is not known who asks; log in or send a token
+	TooLarge        Kind = "too_large"       // over a limit named in the message
+	Unsupported     Kind = "unsupported"     // understood, but not possible here
+	Unavailable     Kind = "unavailable"     // a dependency failed; retry later
+	Canceled        Kind = "canceled"        // the caller cancelled it, or its deadline passed
+	Internal        Kind = "internal"        // a bug or a broken invariant; details are in the log
 )
 
 // Kinds returns all kinds, in the order of their declaration.
 func Kinds() []Kind {
-	return []Kind{Invalid, NotFound, Conflict, Denied, TooLarge, Unsupported, Unavailable, Canceled, Internal}
+	return []Kind{Invalid, NotFound, Conflict, Denied, Unauthenticated, TooLarge, Unsupported, Unavailable, Canceled, Internal}
 }
 
 // Error returns the kind's name.

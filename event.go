@@ -117,6 +117,8 @@ type SentForm struct {
 	Characters int       `json:"characters,omitempty"` // of a text
 	Cut        bool      `json:"cut,omitempty"`        // the text was truncated
 	Service    ServiceID `json:"service,omitempty"`    // that made the text
+	Pages      int       `json:"pages,omitempty"`      // sent as pictures, from the first on
+	PagesLeft  int       `json:"pages_left,omitempty"` // that were not sent
 }
 
 // MessageDelta is a piece of a streamed answer: text and reasoning to append. With
@@ -197,14 +199,27 @@ const SnapshotLimit = 256_000
 
 // UsageReported carries the usage of one model call.
 type UsageReported struct {
-	Service ServiceID `json:"service"`
-	Usage   Usage     `json:"usage"`
+	Service ServiceID   `json:"service"`
+	Purpose CallPurpose `json:"purpose,omitempty"`
+	Usage   Usage       `json:"usage"`
 }
+
+// A CallPurpose says what a model call was made for.
+type CallPurpose string
+
+// The purposes.
+const (
+	CallAnswers  CallPurpose = ""           // the agent's next message
+	CallCompacts CallPurpose = "compaction" // a summary
+	CallSelects  CallPurpose = "selection"  // the choice of a service
+	CallRenders  CallPurpose = "rendition"  // a transcript or caption
+)
 
 // RunResumed records that a process continues a run after a restart or takeover.
 // The answer that was being streamed then is generated again.
 type RunResumed struct {
-	Attempt int `json:"attempt"` // from 1, counted since the last completed step of the run
+	Attempt int  `json:"attempt"`           // from 1, counted since the last completed step of the run
+	Planned bool `json:"planned,omitempty"` // the process before was stopped and gave the run up; it has not crashed
 }
 
 // A CompactionReason says why a history is compacted.

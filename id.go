@@ -70,7 +70,8 @@ func (p CallPath) In(outer CallPath) bool {
 	return outer == "" || p == outer || strings.HasPrefix(string(p), string(outer)+"/")
 }
 
-// Local is the only owner as long as there are no users.
+// Local owns everything as long as there are no users. The first administrator
+// gets this id, and with it all that was made before.
 const Local Owner = "local"
 
 // MaxIDLength is the length limit of identifiers, in bytes.

@@ -21,7 +21,7 @@ type MediaInfo struct {
 	MediaType    string      `json:"media_type"`    // as detected, without parameters
 	DeclaredType string      `json:"declared_type"` // as declared, cleaned of parameters and quotes
 	Kind         MediaKind   `json:"kind"`
-	Charset      string      `json:"charset,omitempty"` // of text: the source charset, e.g. "utf-8", "gb18030"
+	Charset      string      `json:"charset,omitempty"` // of text, also too large to be edited: the source charset, e.g. "utf-8", "gb18030"
 	DetectedBy   MediaSource `json:"detected_by,omitempty"`
 	Confidence   float64     `json:"confidence,omitempty"` // 0 to 1
 	Size         int64       `json:"size"`                 // bytes
@@ -33,6 +33,10 @@ type MediaInfo struct {
 
 // IsBinary reports whether the bytes are not text.
 func (m MediaInfo) IsBinary() bool { return m.Kind != KindText }
+
+// IsLargeText reports whether the bytes are a text that is too large to be edited.
+// It is stored as a document, of which the beginning can be read.
+func (m MediaInfo) IsLargeText() bool { return m.Kind == KindDocument && m.Charset != "" }
 
 // A MediaSource is the evidence for a media type.
 type MediaSource string

@@ -57,9 +57,10 @@ func (f goFile) imports() []string {
 	return out
 }
 
-// isKit reports whether folder holds a conformance kit, such as blob/blobtest.
+// isKit reports whether folder holds a conformance kit, such as blob/blobtest, or
+// their frame.
 func isKit(folder string) bool {
-	return folder != "." && path.Base(folder) == path.Base(path.Dir(folder))+"test"
+	return folder == "internal/contracttest" || folder != "." && path.Base(folder) == path.Base(path.Dir(folder))+"test"
 }
 
 // outside reports whether folder stands outside of the floors.

@@ -6,15 +6,14 @@ import "context"
 
 type ownerKey struct{}
 
-// WithOwner returns a context in which o acts. In others, [Local] does.
+// WithOwner returns a context in which o acts.
 func WithOwner(ctx context.Context, o Owner) context.Context {
 	return context.WithValue(ctx, ownerKey{}, o)
 }
 
-// OwnerOf returns who acts in ctx.
+// OwnerOf returns who acts in ctx, or "". There is no default: a store refuses
+// transactions of no owner, so that work whose context was forgotten fails.
 func OwnerOf(ctx context.Context) Owner {
-	if o, ok := ctx.Value(ownerKey{}).(Owner); ok {
-		return o
-	}
-	return Local
+	o, _ := ctx.Value(ownerKey{}).(Owner)
+	return o
 }

@@ -31,6 +31,7 @@ type Media struct {
 	Height    int       `json:"height,omitempty"`
 	Pages     int       `json:"pages,omitempty"`
 	Duration  float64   `json:"duration,omitempty"` // seconds
+	Detail    string    `json:"detail,omitempty"`   // how closely a model is to look: low, high; empty: it decides
 }
 
 // Info returns the description of m's bytes.

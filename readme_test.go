@@ -106,7 +106,7 @@ func TestDependencies(t *testing.T) {
 	}
 	delete(imported, "")
 	major := regexp.MustCompile(`/v\d+$`)
-	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z0-9.-]+/[a-zA-Z0-9./-]+) \|`).FindAllStringSubmatch(string(doc), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| ([a-zA-Z0-9.-]+/[a-zA-Z0-9._/-]+) \|`).FindAllStringSubmatch(string(doc), -1) {
 		found := false
 		for name := range imported {
 			if plain := major.ReplaceAllString(name, ""); plain == row[1] || plain == "github.com/"+row[1] {

@@ -27,20 +27,16 @@ const (
 // tooLarge lists the types that may have more than maxExported exported
 // methods, with the reason.
 var tooLarge = map[string]string{
-	"httpapi.Client":      "a method for each operation of the API",
-	"webui.AgentEditor":   "values for one template",
-	"webuitest.Tab":       "what a user does in a browser",
-	"artifact.Collection": "to be split: artifacts, versions, uploads",
-	"artifact.Workspace":  "to be split: reading, editing",
-	"model.Registry":      "to be split: services, what was learned about them",
-	"pipeline.Registry":   "to be split: processors, builds",
-	"provider.Extraction": "to be split",
+	"httpapi.Client":    "a method for each operation of the API",
+	"webui.AgentEditor": "values for one template",
+	"webuitest.Tab":     "what a user does in a browser",
 }
 
 // mutable lists package variables that may stand although [constant] does not
 // see that they never change, with the reason.
 var mutable = map[string]string{
 	"cmd/artel.version":         "set by the linker in releases",
+	"media/extract.memory":      "the share of the process's memory for documents, as one limit over all callers",
 	"media.textByExtension":     "a table turned around once, read only",
 	"media.binaryByExtension":   "a table turned around once, read only",
 	"store/sqlite.headsQuery":   "a string put together from constants",

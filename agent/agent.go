@@ -66,6 +66,9 @@ type Input struct {
 	// Nested holds the messages of subagents in earlier attempts at this run.
 	// They count toward the limits.
 	Nested []artel.Message
+	// Completed is how an earlier attempt at the run of a subagent has ended; nil: it
+	// has not. The subagent then does no more, and its end is not yielded again.
+	Completed *artel.SubagentCompleted
 	// Context is the rest of the pipeline's input; the engine fills in the
 	// agent, the service, the tools and the history. If Now is set, it is the
 	// time of the first model call.
@@ -102,7 +105,7 @@ func (e *Engine) Preview(ctx context.Context, in Input) (Built, error) {
 func (e *Engine) Run(ctx context.Context, in Input) iter.Seq2[artel.Payload, error] {
 	return func(yield func(artel.Payload, error) bool) {
 		r := e.begin(in, "", nil, yield)
-		if err := r.loop(ctx); err != nil && !errors.Is(err, errStopped) {
+		if err := r.loop(ctx); err != nil && !r.stopped {
 			yield(nil, err)
 		}
 	}
@@ -121,7 +124,7 @@ func (e *Engine) Compact(ctx context.Context, in Input) iter.Seq2[artel.Payload,
 		if err == nil {
 			err = r.compactNow(ctx)
 		}
-		if err != nil && !errors.Is(err, errStopped) {
+		if err != nil && !r.stopped {
 			yield(nil, err)
 		}
 	}
@@ -139,10 +142,15 @@ type run struct {
 	nested        chan nestedPayload // payloads of its subagents
 	tools         *tool.Set          // the agent's own
 	yield         func(artel.Payload, error) bool
+	stopped       bool // the consumer takes no more payloads
 	history       []artel.Message
 	toolArguments map[artel.CallID]json.RawMessage // original arguments of calls whose stored form differs
 	calledModel   bool                             // a model was called
+	turns         int                              // model calls so far, those of compactions included
 	toolCalls     int                              // tool calls so far
+	rendered      renderedCalls                    // calls for transcripts and captions that were not emitted yet
+	started       map[artel.CallID]bool            // tool calls that were started
+	helped        map[string]bool                  // tools whose help the model has
 	refused       map[artel.Digest]bool            // bytes that this run no longer sends
 	attachments   []artel.AttachmentRoute          // routes of the attachments in the last request
 	usage         artel.Usage                      // of the run so far, with its subagents; guarded by tree
@@ -160,11 +168,14 @@ func (e *Engine) begin(in Input, path artel.CallPath, f *runTree, yield func(art
 	f.reserveIDs(in.History)
 	r := &run{
 		Engine: e, in: in, thread: path, tree: f, yield: yield, host: in.Host,
-		history: slices.Clip(in.History), usage: spent, toolArguments: map[artel.CallID]json.RawMessage{}, nested: make(chan nestedPayload),
+		history: slices.Clip(in.History), usage: spent, toolArguments: map[artel.CallID]json.RawMessage{},
+		started: map[artel.CallID]bool{}, helped: map[string]bool{}, nested: make(chan nestedPayload),
 	}
 	if r.host == nil {
 		r.host = noHost{}
 	}
+	r.in.Context.Renditions = r.rendered.reporting(r.in.Context.Renditions)
+	r.in.Env.Renditions = r.rendered.reporting(r.in.Env.Renditions)
 	r.tools = r.toolsOf(len(path.Split()))
 	return r
 }
@@ -173,7 +184,7 @@ func (r *run) emit(p artel.Payload) error {
 	if _, ok := p.(Nested); !ok && r.thread != "" {
 		p = Nested{r.in.Agent.Name, r.thread, p}
 	}
-	if !r.yield(p, nil) {
+	if r.stopped = r.stopped || !r.yield(p, nil); r.stopped {
 		return errStopped
 	}
 	return nil
@@ -185,21 +196,16 @@ func (r *run) loop(ctx context.Context) error {
 		return err
 	}
 	limits := r.in.Agent.Limits
-	for turns := r.countResumed(); ; turns++ {
+	r.countResumed()
+	for {
 		if r.finished() {
 			if more, err := r.readInbox(ctx); err != nil || !more {
 				return err
 			}
 		}
-		if err := r.checkLimits(limits, turns); err != nil {
-			return err
-		}
 		calls := r.unanswered()
 		if len(calls) == 0 {
 			if _, err := r.readInbox(ctx); err != nil {
-				return err
-			}
-			if err := r.tree.addCalls(r.in.Agent.Name, 1, 0); err != nil {
 				return err
 			}
 			message, err := r.ask(ctx)
@@ -214,7 +220,7 @@ func (r *run) loop(ctx context.Context) error {
 		if r.toolCalls > limits.toolCalls() {
 			return r.limitError(artel.CodeLimitToolCalls, "%d tool calls, the agent's limit (limits.tool_calls)", limits.toolCalls())
 		}
-		if err := r.tree.addCalls(r.in.Agent.Name, 0, len(calls)); err != nil {
+		if err := r.tree.addToolCalls(r.in.Agent.Name, len(calls)); err != nil {
 			return err
 		}
 		if err := r.runTools(ctx, calls); err != nil {
@@ -231,13 +237,6 @@ func (r *run) finished() bool {
 		}
 	}
 	return false
-}
-
-// emitUsage emits the usage of a model call with its price.
-func (r *run) emitUsage(u artel.Usage) error {
-	u.Calls, u.Cost = 1, r.in.Service.Cost(u)
-	r.tree.addUsage(&r.usage, u)
-	return r.emit(artel.UsageReported{Service: r.in.Service.ID, Usage: u})
 }
 
 // unanswered returns the calls at the end of the history that have no result,
@@ -273,9 +272,15 @@ func (r *run) unanswered() []artel.ToolCall {
 // content is repeated with less; see retryWithLess.
 func (r *run) ask(ctx context.Context) (artel.Message, error) {
 	again := model.RefusalPolicy{Most: maxRefusalRetries}
-	overflowed := false
+	overflowed, counted := false, false
 	for compactions := 0; ; {
+		if err := r.checkLimits(counted); err != nil { // also before the transcripts and captions of the build
+			return artel.Message{}, err
+		}
 		built, err := r.build(ctx, &again)
+		if told := r.emitRendered(); told != nil {
+			return artel.Message{}, told
+		}
 		if limit := r.in.Agent.Compaction.tokens(built.Record.Tokens.Budget); compactions < maxCompactions && r.exceeds(built, err, limit) {
 			done, failed := r.compact(ctx, artel.CompactThreshold, max(built.Record.Tokens.Total, int(r.lastTokens)), limit)
 			if failed != nil {
@@ -284,6 +289,12 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 			if compactions++; done {
 				continue
 			}
+		}
+		if err == nil {
+			if err := r.beginCall(counted); err != nil {
+				return artel.Message{}, err
+			}
+			counted = true
 		}
 		if err := cmp.Or(r.host.Record(ctx, built, err), err); err != nil {
 			return artel.Message{}, err
@@ -322,9 +333,9 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 		if a.failed == nil {
 			r.lastTokens = a.finish.Usage.InputTokens + a.finish.Usage.OutputTokens
 			r.learn(again)
-			r.measureRatio(built, a.finish.Usage)
+			r.measureTokens(built, a.finish.Usage)
 		}
-		return a.message, r.finishAnswer(a)
+		return a.message, r.finishAnswer(a, built)
 	}
 }
 
@@ -335,6 +346,9 @@ func (r *run) build(ctx context.Context, again *model.RefusalPolicy) (Built, err
 		in.Service = r.in.Service
 		in.Agent, in.Settings.Agent = r.in.Agent.Pipeline(), r.in.Agent.Processors
 		in.History, in.Tools = r.history, r.tools.Specs()
+		if r.thread != "" { // its tasks hang below the messages that gave them
+			in.History = inOrder(r.history)
+		}
 		clock := in.Now
 		if clock.IsZero() || r.calledModel { // otherwise this is the request shown in a preview
 			clock = r.now()
@@ -350,14 +364,25 @@ func (r *run) build(ctx context.Context, again *model.RefusalPolicy) (Built, err
 	}
 }
 
+// inOrder returns ms without parents, so that their order is that of the list.
+func inOrder(ms []artel.Message) []artel.Message {
+	out := make([]artel.Message, len(ms))
+	for i, m := range ms {
+		m.Parent = ""
+		out[i] = m
+	}
+	return out
+}
+
 // An answer is the outcome of one model call.
 type answer struct {
 	message artel.Message
 	calls   []artel.ToolCall
 	finish  model.Finish
-	started bool  // a part of it was received
-	hasText bool  // it has text
-	failed  error // the call broke off or never started
+	started bool        // a part of it was received
+	hasText bool        // it has text
+	failed  error       // the call broke off or never started
+	said    artel.Parts // as received, also the calls of a broken answer
 }
 
 // call makes one call and emits its deltas. The error is that of the consumer,
@@ -387,6 +412,7 @@ func (r *run) call(ctx context.Context, request *model.Request) (answer, error) 
 	if err := c.end(nil); err != nil {
 		return a, err
 	}
+	a.said = slices.Clone(c.parts)
 	if a.failed != nil {
 		c.dropCalls()
 	}
@@ -395,19 +421,22 @@ func (r *run) call(ctx context.Context, request *model.Request) (answer, error) 
 	return a, err
 }
 
-// finishAnswer emits the completed message, also of a broken answer.
-func (r *run) finishAnswer(a answer) error {
+// finishAnswer emits the completed message and the usage, also of a broken
+// answer.
+func (r *run) finishAnswer(a answer, built Built) error {
 	empty := !a.hasText && len(a.calls) == 0
 	if len(a.message.Parts) > 0 { // reasoning is stored, although it is not an answer
 		if err := r.complete(a.message, a.failed != nil || empty || a.finish.Reason == model.StopLength); err != nil {
 			return err
 		}
 	}
-	if a.failed != nil {
-		return a.failed
+	if a.started {
+		if err := r.emitUsage(artel.CallAnswers, r.Usage(built.Request, a.finish.Usage, a.said, built.Record.Tokens.Total)); err != nil {
+			return err
+		}
 	}
-	if err := r.emitUsage(a.finish.Usage); err != nil || !empty {
-		return err
+	if a.failed != nil || !empty {
+		return a.failed
 	}
 	return r.emptyAnswer(a.finish.Reason)
 }
@@ -480,6 +509,7 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 		if refused[i] != nil {
 			continue
 		}
+		r.started[c.ID] = true
 		if err := r.emit(artel.ToolStarted{Call: c.ID, Name: c.Name, Arguments: c.Arguments}); err != nil {
 			return err
 		}
@@ -512,7 +542,7 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 	}
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
-	if err := r.forwardNested(done, stop); err != nil {
+	if err := cmp.Or(r.forwardNested(done, stop), r.emitRendered()); err != nil {
 		return err
 	}
 	var failed error
@@ -522,20 +552,33 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 			failed = cmp.Or(failed, o.err)
 			continue
 		}
-		m := r.newMessage(artel.RoleTool)
-		m.Parts = artel.Parts{artel.ToolResult{
-			CallID: c.ID, Content: o.result.Content, Parts: o.result.Parts, IsError: o.result.IsError,
-			Millis: o.took.Milliseconds(), Metadata: o.result.Metadata,
-		}}
-		r.history = append(r.history, m)
-		err := r.emit(artel.ToolCompleted{
-			Call: c.ID, Name: c.Name, OK: !o.result.IsError, Message: m, Millis: o.took.Milliseconds(), Metadata: o.result.Metadata,
-		})
-		if err != nil {
+		if o.result.Help != "" && !r.helped[c.Name] {
+			r.helped[c.Name] = true
+			o.result.Content += "\n\n" + o.result.Help
+		}
+		if err := r.completeCall(c, o.result, o.took); err != nil {
 			return err
 		}
 	}
 	return failed
+}
+
+// completeCall adds the result of a call to the history and emits it.
+func (r *run) completeCall(c artel.ToolCall, result tool.Result, took time.Duration) error {
+	m := r.newMessage(artel.RoleTool)
+	m.Parts = artel.Parts{ResultPart(c.ID, result, took)}
+	r.history = append(r.history, m)
+	return r.emit(artel.ToolCompleted{
+		Call: c.ID, Name: c.Name, OK: !result.IsError, Message: m, Millis: took.Milliseconds(), Metadata: result.Metadata,
+	})
+}
+
+// ResultPart returns the part of a tool message with the result of a call.
+func ResultPart(id artel.CallID, result tool.Result, took time.Duration) artel.ToolResult {
+	return artel.ToolResult{
+		CallID: id, Content: result.Content, Parts: result.Parts, IsError: result.IsError,
+		Millis: took.Milliseconds(), Metadata: result.Metadata,
+	}
 }
 
 func (r *run) newMessage(role artel.Role) artel.Message {

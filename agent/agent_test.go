@@ -76,7 +76,7 @@ func call(id, name, args string) model.Delta {
 
 var (
 	end   = model.Finish{Reason: model.StopEnd, Usage: artel.Usage{InputTokens: 10, OutputTokens: 2}}
-	tools = model.Finish{Reason: model.StopTools}
+	tools = model.Finish{Reason: model.StopTools, Usage: artel.Usage{InputTokens: 5, OutputTokens: 1}}
 )
 
 type echoArgs struct {
@@ -100,7 +100,7 @@ type bench struct {
 
 // hooks is a host out of functions; those that are nil do nothing.
 type hooks struct {
-	permit      func(context.Context, []artel.ToolCall) ([]agent.Verdict, error)
+	permit      func(context.Context, []agent.Question) ([]agent.Verdict, error)
 	inbox       func(artel.MessageID) (agent.Inbox, error)
 	keepSummary func(string, artel.CompactionCompleted) error
 	fallback    func(model.Service) (agent.Fallback, bool)
@@ -110,7 +110,7 @@ type hooks struct {
 
 func (h hooks) Record(context.Context, agent.Built, error) error { return nil }
 
-func (h hooks) Permit(ctx context.Context, calls []artel.ToolCall) ([]agent.Verdict, error) {
+func (h hooks) Permit(ctx context.Context, calls []agent.Question) ([]agent.Verdict, error) {
 	if h.permit == nil {
 		return make([]agent.Verdict, len(calls)), nil
 	}
@@ -236,6 +236,9 @@ func line(p artel.Payload) string {
 		first, _, _ := strings.Cut(r.Content, "\n")
 		return fmt.Sprintf("result %s %v %s", p.Call, p.OK, artel.Shorten(first, 40))
 	case artel.UsageReported:
+		if p.Usage.Estimated {
+			return fmt.Sprintf("usage %d, estimated", p.Usage.Calls)
+		}
 		return fmt.Sprintf("usage %d/%d/%d", p.Usage.Calls, p.Usage.InputTokens, p.Usage.OutputTokens)
 	}
 	return string(p.EventType())
@@ -267,7 +270,7 @@ func TestTurns(t *testing.T) {
 		{say("Done."), end},
 	})
 	all := b.want(t,
-		"agent_started", "thought h", "thought m", "delta Let ", "delta me.", "message Let me.(hm) call:c1", "usage 1/0/0",
+		"agent_started", "thought h", "thought m", "delta Let ", "delta me.", "message Let me.(hm) call:c1", "usage 1/5/1",
 		"start c1 echo", "result c1 true echo a",
 		"delta Done.", "message Done.", "usage 1/10/2")
 
@@ -346,7 +349,7 @@ func TestToolFailuresAreMended(t *testing.T) {
 		{call("c1", "echo", `{"text":""}`), call("c2", "nothing", `{}`), call("c3", "echo", `"{"`), tools},
 		{say("I see."), end},
 	}).want(t,
-		"agent_started", "message  call:c1 call:c2 call:c3", "usage 1/0/0",
+		"agent_started", "message  call:c1 call:c2 call:c3", "usage 1/5/1",
 		"start c1 echo", "result c1 false say something",
 		"start c2 nothing", `result c2 false there is no tool nothing; the tools are …`,
 		"start c3 echo", "result c3 false the arguments of echo are not valid: not…",
@@ -374,7 +377,7 @@ func TestParallelToolsAnswerInOrder(t *testing.T) {
 		{call("c1", "first", `{}`), call("c2", "second", `{}`), call("c3", "echo", `{"text":"x"}`), tools},
 		{say("ok"), end},
 	}, waitFor("first", true, one, two), waitFor("second", true, two, one)).want(t,
-		"agent_started", "message  call:c1 call:c2 call:c3", "usage 1/0/0",
+		"agent_started", "message  call:c1 call:c2 call:c3", "usage 1/5/1",
 		"start c1 first", "start c2 second", "result c1 true first", "result c2 true second",
 		"start c3 echo", "result c3 true echo x",
 		"delta ok", "message ok", "usage 1/10/2")
@@ -392,7 +395,7 @@ func TestOthersRunAlone(t *testing.T) {
 		})
 	}
 	newBench(t, []turn{{call("1", "a", `{}`), call("2", "b", `{}`), call("3", "a", `{}`), tools}, {say("ok"), end}}, alone("a"), alone("b")).want(t,
-		"agent_started", "message  call:1 call:2 call:3", "usage 1/0/0",
+		"agent_started", "message  call:1 call:2 call:3", "usage 1/5/1",
 		"start 1 a", "result 1 true a", "start 2 b", "result 2 true b", "start 3 a", "result 3 true a",
 		"delta ok", "message ok", "usage 1/10/2")
 }
@@ -449,7 +452,7 @@ func brokenStream() error {
 func TestBrokenStreamKeepsItsText(t *testing.T) {
 	b := newBench(t, []turn{{say("Half an "), call("c", "echo", `{"text":"x"}`), say("ans"), brokenStream()}})
 	all, err := b.run(t.Context())
-	want := []string{"agent_started", "delta Half an ", "delta \n\nans", "message Half an \n\nans (partial)"}
+	want := []string{"agent_started", "delta Half an ", "delta \n\nans", "message Half an \n\nans (partial)", "usage 1, estimated"}
 	if diff := cmp.Diff(want, lines(all)); diff != "" || !errors.Is(err, artel.Unavailable) {
 		t.Errorf("%v\n%s", err, diff)
 	}
@@ -462,7 +465,7 @@ func TestBrokenStreamKeepsItsText(t *testing.T) {
 		t.Errorf("cut at the output limit: got %q, %v", lines(all), err)
 	}
 	b = newBench(t, []turn{{call("c", "echo", `{"text":"x"}`), brokenStream()}})
-	if all, err = b.run(t.Context()); err == nil || len(all) != 1 {
+	if all, err = b.run(t.Context()); err == nil || len(all) != 2 || all[1].(artel.UsageReported).Usage.OutputTokens < 5 {
 		t.Errorf("a broken call: got %q, %v", lines(all), err)
 	}
 	b = newBench(t, []turn{{brokenStream()}, {say("Better."), end}})
@@ -636,7 +639,7 @@ func TestCancelInsideTheStream(t *testing.T) {
 	why := errors.New("a person")
 	b := newBench(t, []turn{{say("Half"), func() { cancel(why) }, make(chan struct{})}})
 	all, err := b.run(ctx)
-	if artel.KindOf(err) != artel.Canceled || line(all[len(all)-1]) != "message Half (partial)" {
+	if artel.KindOf(err) != artel.Canceled || line(all[len(all)-2]) != "message Half (partial)" || line(all[len(all)-1]) != "usage 1, estimated" {
 		t.Errorf("got %q, %v", lines(all), err)
 	}
 }
@@ -659,7 +662,7 @@ func TestAgentHasOnlyItsTools(t *testing.T) {
 	other := tool.Func("other", "Is not offered.", echo)
 	b := newBench(t, []turn{{call("1", "other", `{"text":"x"}`), tools}, {say("ok"), end}}, other)
 	b.in.Agent.Tools = []string{"echo"}
-	b.want(t, "agent_started", "message  call:1", "usage 1/0/0", "start 1 other", "result 1 false there is no tool other; the tools are ec…",
+	b.want(t, "agent_started", "message  call:1", "usage 1/5/1", "start 1 other", "result 1 false there is no tool other; the tools are ec…",
 		"delta ok", "message ok", "usage 1/10/2")
 	if specs := b.requests[0].Tools; len(specs) != 1 || specs[0].Name != "echo" {
 		t.Errorf("got %+v", specs)

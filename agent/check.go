@@ -4,6 +4,7 @@ package agent
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/pipeline"
 )
@@ -24,6 +26,9 @@ const (
 	maxNames       = 200       // in a list
 	maxLimit       = 1_000_000 // more than a week of seconds would be no limit
 	maxSubDepth    = 8
+
+	maxGreetings     = 200
+	maxGreetingBytes = 1 << 20
 )
 
 // Known lists the names that definitions may refer to. A nil list is not
@@ -33,6 +38,8 @@ type Known struct {
 	Prefixes []string // of the names of tools that may become available later; "x*" names all with one prefix
 	Agents   []artel.AgentName
 	Services []artel.ServiceID
+	Unpriced []artel.ServiceID // services without a known price, which cannot keep a limit of cost
+	Default  artel.ServiceID   // answers for agents without a service; "": not known
 }
 
 // fixed returns the names without those of tools that may become available
@@ -95,6 +102,13 @@ func (d Definition) Check(k Known) Flaws {
 	checkNames(&fs, "subagents", d.Subagents, k.Agents, phrase.AgentNoAgent)
 	d.checkPermissions(&fs, k)
 	d.Limits.check(&fs)
+	if d.Limits.Cost > 0 {
+		for _, s := range append(one(cmp.Or(d.Service, k.Default)), d.Fallbacks...) {
+			if slices.Contains(k.Unpriced, s) {
+				fs.add("limits.cost", phrase.AgentNoPrice, map[string]any{"Name": artel.Shorten(string(s), 80)})
+			}
+		}
+	}
 	for _, x := range []struct {
 		name string
 		n    *int
@@ -109,6 +123,15 @@ func (d Definition) Check(k Known) Flaws {
 	if err := pipeline.CheckPresets(d.Presets); err != nil {
 		fs.add("preset_messages", phrase.AgentProblem, map[string]any{"Problem": err.Error()})
 	}
+	if err := d.Sampling.Check(); err != nil {
+		fs = append(fs, Wrong("sampling", err))
+	}
+	if err := d.Character.Check(); err != nil {
+		fs = append(fs, Wrong("character", err))
+	}
+	if err := d.checkGreetings(); err != nil {
+		fs = append(fs, Wrong("greetings", err))
+	}
 	if _, err := d.Clock.At(time.Now()); err != nil {
 		fs.add("clock", phrase.AgentProblem, map[string]any{"Problem": err.Error()})
 	}
@@ -121,6 +144,19 @@ func (d Definition) Check(k Known) Flaws {
 		fs.add("prompt", phrase.AgentNotUTF8, nil)
 	}
 	return fs
+}
+
+func (d Definition) checkGreetings() error {
+	size := 0
+	for _, g := range d.Greetings {
+		if size += len(g); strings.TrimSpace(g) == "" || !utf8.ValidString(g) {
+			return errors.New("a greeting is empty, or no UTF-8")
+		}
+	}
+	if len(d.Greetings) > maxGreetings || size > maxGreetingBytes {
+		return fmt.Errorf("%d greetings of %d bytes together, and at most %d of %d are taken", len(d.Greetings), size, maxGreetings, maxGreetingBytes)
+	}
+	return nil
 }
 
 func notInName(r rune) bool {
@@ -168,10 +204,19 @@ func (d Definition) checkPermissions(fs *Flaws, k Known) {
 		if p := d.Permissions[name]; !slices.Contains([]Permission{Auto, Ask, Deny}, p) {
 			fs.add(field, phrase.AgentPermission, map[string]any{"Name": artel.Shorten(string(p), 40)})
 		}
+		name = withoutEffect(name)
 		if k.Tools != nil && name != "*" && !slices.Contains(k.Tools, name) && !k.mayAppear(name) {
 			fs.add(field, phrase.AgentNoTool, map[string]any{"Name": artel.Shorten(name, 80), "Names": listed(k.Tools)})
 		}
 	}
+}
+
+// withoutEffect returns the tool of a key of permissions.
+func withoutEffect(key string) string {
+	if name, effect, ok := strings.Cut(key, "."); ok && slices.Contains(tool.Effects(), effect) {
+		return name
+	}
+	return key
 }
 
 func (l Limits) check(fs *Flaws) {

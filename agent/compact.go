@@ -163,14 +163,9 @@ func (r *run) compactPart(ctx context.Context, part []artel.Message, reason arte
 	end := artel.CompactionCompleted{Reason: reason}
 	call, stop := context.WithTimeout(ctx, compactionTime)
 	defer stop()
-	summary, part, usage, failed := r.summary(call, part)
+	summary, part, failed := r.summary(call, part)
 	if errors.Is(failed, errStopped) {
 		return nil, failed
-	}
-	if usage.Calls > 0 {
-		if err := r.emitUsage(usage); err != nil {
-			return nil, err
-		}
 	}
 	end.OK, end.Millis = failed == nil, r.now().Sub(began).Milliseconds()
 	kept := false
@@ -196,9 +191,15 @@ func (r *run) compactPart(ctx context.Context, part []artel.Message, reason arte
 
 // summary asks the model for a summary of part, or of the longest beginning of
 // it that fits; it returns that beginning.
-func (r *run) summary(ctx context.Context, part []artel.Message) (text string, of []artel.Message, usage artel.Usage, err error) {
+func (r *run) summary(ctx context.Context, part []artel.Message) (text string, of []artel.Message, err error) {
 	for {
+		if err := r.checkLimits(false); err != nil {
+			return "", part, err
+		}
 		built, err := r.buildSummary(ctx, part)
+		if told := r.emitRendered(); told != nil {
+			return "", part, told
+		}
 		if len(built.Record.Tokens.Dropped) > 0 || errors.Is(err, artel.TooLarge) {
 			starts := pipeline.Exchanges(part)
 			if half := part[:starts[len(starts)/2]]; worthCompacting(half) {
@@ -206,21 +207,47 @@ func (r *run) summary(ctx context.Context, part []artel.Message) (text string, o
 				continue
 			}
 		}
-		if err := cmp.Or(r.host.Record(ctx, built, err), err); err != nil {
-			return "", part, usage, err
-		}
-		text, usage, err = r.callForText(ctx, built.Request)
+		text, err = r.askSummary(ctx, built, err)
 		starts := pipeline.Exchanges(part)
 		if half := part[:starts[len(starts)/2]]; err != nil && overflows(err) && worthCompacting(half) {
 			part = half
 			continue
 		}
-		return text, part, usage, err
+		return text, part, err
 	}
 }
 
-// buildSummary makes the request for a summary. It begins like the other
-// requests of the conversation, so that the provider's cache applies.
+// askSummary makes the calls for a summary: one, and another that must not call
+// tools if the first called some instead of writing it.
+func (r *run) askSummary(ctx context.Context, built Built, failed error) (text string, err error) {
+	for range 2 {
+		if failed == nil {
+			if err := r.beginCall(false); err != nil {
+				return "", err
+			}
+		}
+		if err := cmp.Or(r.host.Record(ctx, built, failed), failed); err != nil {
+			return "", err
+		}
+		answer, err := r.callForText(ctx, built)
+		if err != nil || answer.Calls == 0 || strings.Contains(answer.Text, summaryHeading) {
+			return r.summaryIn(ctx, answer, err)
+		}
+		request := *built.Request
+		request.Choice = model.ToolChoice{Mode: model.ChooseNone}
+		built.Request = &request
+	}
+	return "", artel.Errorf(artel.Unavailable, "agent.Compact", string(r.in.Service.ID), "the model called tools instead of writing a summary")
+}
+
+// summaryHeading begins the sections of a summary. A text without them, beside
+// tool calls, announces the calls.
+const summaryHeading = "## "
+
+// buildSummary makes the request for a summary. It differs from the other
+// requests of the conversation by its end alone, so that the provider's cache
+// applies: a change of the tools, or of the choice among them, would end the
+// cached prefix before the messages.
 func (r *run) buildSummary(ctx context.Context, part []artel.Message) (Built, error) {
 	in := r.in.Context
 	in.Service = r.in.Service
@@ -229,43 +256,43 @@ func (r *run) buildSummary(ctx context.Context, part []artel.Message) (Built, er
 		ID: compactPreset, Role: artel.RoleUser, Text: in.Locale.Say(phrase.CompactAsk, nil),
 		Place: pipeline.Place{Kind: pipeline.AtDepth, Depth: "0"},
 	})
-	in.History = make([]artel.Message, len(part))
-	for i, m := range part {
-		m.Parent = "" // the order is that of the list
-		in.History[i] = m
-	}
+	in.History = inOrder(part)
 	in.At, in.Head, in.Tools, in.Refused = r.in.Run.Message, "", r.tools.Specs(), r.isRefused
 	in.Placement = pipeline.PlaceNone
 	clock := r.now()
 	in.Now = r.in.Agent.Time(clock)
 	result, err := r.pipeline.Build(ctx, in)
-	if err == nil {
-		result.Request.Choice = model.ToolChoice{Mode: model.ChooseNone}
-	}
 	return Built{result, in.Service, clock, in.Seed}, err
 }
 
-// callForText makes a call whose answer is a text, and returns it with media
-// replaced by refs.
-func (r *run) callForText(ctx context.Context, request *model.Request) (text string, usage artel.Usage, err error) {
+// callForText makes a call whose answer is a text, and emits its usage.
+func (r *run) callForText(ctx context.Context, built Built) (model.TextAnswer, error) {
+	request := built.Request
 	request.OnRetry = r.retrying
-	text, finish, err := r.caller.CallText(ctx, request)
-	if err != nil {
-		return "", usage, err
+	answer, err := r.caller.CallText(ctx, request)
+	if answer.Started {
+		if told := r.emitUsage(artel.CallCompacts, r.Usage(request, answer.End.Usage, artel.Parts{artel.Text{Text: answer.Text}}, built.Record.Tokens.Total)); told != nil {
+			return answer, told
+		}
 	}
-	usage = finish.Usage
-	usage.Calls = 1
-	switch text = strings.TrimSpace(text); {
-	case finish.Reason == model.StopLength:
-		return "", usage, artel.Errorf(artel.TooLarge, "agent.Compact", string(r.in.Service.ID), "the summary is longer than the model's longest answer")
-	case finish.Reason == model.StopRefusal:
-		return "", usage, artel.Errorf(artel.Denied, "agent.Compact", string(r.in.Service.ID), "the model declined to sum up the conversation")
+	return answer, err
+}
+
+// summaryIn returns the summary in an answer, with media replaced by refs.
+func (r *run) summaryIn(ctx context.Context, answer model.TextAnswer, failed error) (string, error) {
+	text := strings.TrimSpace(answer.Text)
+	switch {
+	case failed != nil:
+		return "", failed
+	case answer.End.Reason == model.StopLength:
+		return "", artel.Errorf(artel.TooLarge, "agent.Compact", string(r.in.Service.ID), "the summary is longer than the model's longest answer")
+	case answer.End.Reason == model.StopRefusal:
+		return "", artel.Errorf(artel.Denied, "agent.Compact", string(r.in.Service.ID), "the model declined to sum up the conversation")
 	case text == "":
-		return "", usage, artel.Errorf(artel.Unavailable, "agent.Compact", string(r.in.Service.ID), "the model wrote no summary")
+		return "", artel.Errorf(artel.Unavailable, "agent.Compact", string(r.in.Service.ID), "the model wrote no summary")
 	}
 	env := r.in.Env
-	text, err = scrub.Text(ctx, text, tool.NewKeeper(&env).Keep)
-	return text, usage, err
+	return scrub.Text(ctx, text, tool.NewKeeper(&env).Keep)
 }
 
 // summaryMessage sets the message that replaces part, and returns the summary
@@ -277,7 +304,7 @@ func (r *run) summaryMessage(end *artel.CompactionCompleted, part []artel.Messag
 	}
 	m := r.newMessage(artel.RoleUser)
 	m.Summary, m.Covers = true, covered(part)
-	m.Parts = artel.Parts{artel.Text{Text: say(phrase.CompactFrame, map[string]any{"Count": len(part)}) + "\n\n" + summary}}
+	m.Parts = append(artel.Parts{artel.Text{Text: say(phrase.CompactFrame, map[string]any{"Count": len(part)}) + "\n\n" + summary}}, r.userMedia(part)...)
 	end.Message, end.Replaced = &m, len(part)
 	return summary
 }
@@ -292,14 +319,38 @@ func covered(part []artel.Message) artel.MessageID {
 	return last.ID
 }
 
-// userWords returns the user's messages to this run that part covers, directly
-// or through an earlier summary; if there are none, the user's last message in
-// part. Texts that the summary quotes already are left out.
-func (r *run) userWords(part []artel.Message, summary string) string {
+// askedIn returns the user's messages to this run that part covers, directly or
+// through an earlier summary.
+func (r *run) askedIn(part []artel.Message) []artel.Message {
 	end := slices.IndexFunc(r.history, func(m artel.Message) bool { return m.ID == covered(part) })
-	asked := slices.DeleteFunc(slices.Clone(r.history[:end+1]), func(m artel.Message) bool {
+	return slices.DeleteFunc(slices.Clone(r.history[:end+1]), func(m artel.Message) bool {
 		return !fromUser(m) || m.Run != r.in.Run.ID || m.Within != r.thread
 	})
+}
+
+// userMedia returns the attachments of the messages that the run still answers
+// and that part covers, so that the model keeps seeing them.
+func (r *run) userMedia(part []artel.Message) (media artel.Parts) {
+	if r.finished() {
+		return nil
+	}
+	known := map[artel.Ref]bool{}
+	for _, m := range r.askedIn(part) {
+		for _, p := range artel.MediaOf(m.Parts) {
+			if !known[p.Ref] {
+				known[p.Ref] = true
+				media = append(media, p)
+			}
+		}
+	}
+	return media
+}
+
+// userWords returns the user's messages to this run that part covers; if there
+// are none, the user's last message in part. Texts that the summary quotes
+// already are left out.
+func (r *run) userWords(part []artel.Message, summary string) string {
+	asked := r.askedIn(part)
 	if len(asked) == 0 {
 		for _, m := range slices.Backward(part) {
 			if fromUser(m) {

@@ -110,8 +110,8 @@ func TestCompactionByThreshold(t *testing.T) {
 	if text := textOfRequest(b.requests[0]); !strings.Contains(text, phrase.English.Say(phrase.CompactAsk, nil)) || strings.Contains(text, "Do it.") {
 		t.Errorf("the request for the summary:\n%.3000s", text)
 	}
-	if c := b.requests[0].Choice; c.Mode != model.ChooseNone || len(b.requests[0].Tools) == 0 {
-		t.Errorf("the request for the summary lets the model call tools, or does not begin as others: %+v", c)
+	if c := b.requests[0].Choice; c.Mode != "" || len(b.requests[0].Tools) == 0 {
+		t.Errorf("the request for the summary does not begin as others: %+v", c)
 	}
 	text := textOfRequest(b.requests[1])
 	for _, want := range []string{summed, "Question 10.", "Do it."} { // the newest words are quoted
@@ -414,5 +414,72 @@ func TestRunAtRest(t *testing.T) {
 		if _, err := b.run(t.Context()); err != nil || len(b.requests) != want {
 			t.Errorf("%s: %d model calls, want %d: %v", name, len(b.requests), want, err)
 		}
+	}
+}
+
+// TestSummaryAfterCalls: calls in the answer to the request for a summary are
+// not made. If they came instead of a summary, it is asked for once more without
+// tools.
+func TestSummaryAfterCalls(t *testing.T) {
+	b := newBench(t, []turn{{say("I look first."), call("x", "echo", `{"text":"x"}`), tools}, {say(summed), end}, {say("Done."), end}})
+	b.long(10, 2600, 8000)
+	all, err := b.run(t.Context())
+	_, done := compactions(all)
+	if err != nil || len(b.requests) != 3 || len(done) != 1 || !done[0].OK || !strings.Contains(artel.TextOf(done[0].Message.Parts), summed) {
+		t.Fatalf("%d calls, %+v, %v", len(b.requests), done, err)
+	}
+	if first, second := b.requests[0], b.requests[1]; first.Choice.Mode != "" || second.Choice.Mode != model.ChooseNone || len(first.Messages) != len(second.Messages) {
+		t.Errorf("%+v, then %+v", first.Choice, second.Choice)
+	}
+	if slices.ContainsFunc(all, func(p artel.Payload) bool { return p.EventType() == artel.EventToolStarted }) {
+		t.Error("a call was made")
+	}
+
+	b = newBench(t, []turn{{say(summed), call("x", "echo", `{"text":"x"}`), tools}, {say("Done."), end}})
+	b.long(10, 2600, 8000)
+	if _, err = b.run(t.Context()); err != nil || len(b.requests) != 2 {
+		t.Errorf("a summary beside a call: %d calls, %v", len(b.requests), err)
+	}
+
+	silent := turn{call("x", "echo", `{"text":"x"}`), tools}
+	b = newBench(t, []turn{silent, silent, {say("Done."), end}})
+	b.long(10, 2600, 8000)
+	all, err = b.run(t.Context())
+	if _, done = compactions(all); err != nil || len(done) != 1 || done[0].OK || !strings.Contains(done[0].Error.Message, "called tools") {
+		t.Errorf("calls alone: %+v, %v", done, err)
+	}
+}
+
+// TestCompactionKeepsAttachments: what is attached to the messages that a run
+// answers is sent on after a compaction in the middle of the run; what was
+// attached before is not.
+func TestCompactionKeepsAttachments(t *testing.T) {
+	b := newBench(t, []turn{
+		{call("a", "echo", `{"text":"x"}`), model.Finish{Reason: model.StopTools, Usage: artel.Usage{InputTokens: 5500, OutputTokens: 400}}},
+		{say(summed), end},
+		{say("Done."), end},
+	})
+	b.long(10, 500, 8000)
+	picture := func(name string) artel.Media {
+		return artel.Media{Ref: artel.Ref{Artifact: artel.ArtifactID(name), Version: 1}, MediaType: "image/png", Kind: artel.KindImage, Filename: name, Size: 10}
+	}
+	old, asked := &b.in.History[0], &b.in.History[len(b.in.History)-1]
+	old.Parts = append(old.Parts, picture("old.png"))
+	asked.Parts = append(asked.Parts, picture("asked.png"))
+	b.in.Agent.Compaction.Threshold = 60
+	all, err := b.run(t.Context())
+	_, done := compactions(all)
+	if err != nil || len(done) != 1 || !done[0].OK {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	var kept []string
+	for _, m := range artel.MediaOf(done[0].Message.Parts) {
+		kept = append(kept, m.Filename)
+	}
+	if !slices.Equal(kept, []string{"asked.png"}) {
+		t.Errorf("the summary has %q", kept)
+	}
+	if got := b.requests[len(b.requests)-1]; !strings.Contains(textOfRequest(got), "asked.png") {
+		t.Errorf("the next request does not have it:\n%s", textOfRequest(got))
 	}
 }

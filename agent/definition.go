@@ -39,6 +39,12 @@ type Definition struct {
 	Processors []pipeline.Setting `json:"processors,omitempty" yaml:"processors"`
 	Compaction Compaction         `json:"compaction,omitzero" yaml:"compaction"`
 
+	Sampling pipeline.Sampling `json:"sampling,omitzero" yaml:"sampling"`
+
+	// What a character brings along.
+	Character pipeline.Character `json:"character,omitzero" yaml:"character"`
+	Greetings []string           `json:"greetings,omitempty" yaml:"greetings"` // first messages to choose from, with macros
+
 	Prompt string `json:"prompt,omitempty" yaml:"-"` // the role prompt, with macros
 
 	File string `json:"-" yaml:"-"` // name of the file that it was loaded from; "": none
@@ -50,7 +56,7 @@ const SubagentTool = "call_subagent"
 
 // Pipeline returns the part of the definition that a context build needs.
 func (d Definition) Pipeline() pipeline.Agent {
-	return pipeline.Agent{Name: d.Name, Description: d.Description, Prompt: d.Prompt, Presets: d.Presets, Context: d.Context}
+	return pipeline.Agent{Name: d.Name, Description: d.Description, Prompt: d.Prompt, Presets: d.Presets, Context: d.Context, Character: d.Character, Sampling: d.Sampling}
 }
 
 // Time returns the time that the agent's clock shows at now. If the clock is

@@ -142,7 +142,7 @@ func TestAgentsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if unknown, err := r.Check(d.Processors); err != nil || len(unknown) > 0 {
+	if unknown, err := r.Processors().Check(d.Processors); err != nil || len(unknown) > 0 {
 		t.Errorf("its processors: %v, %v", unknown, err)
 	}
 }

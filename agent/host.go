@@ -20,7 +20,7 @@ type Host interface {
 	Record(ctx context.Context, built Built, failed error) error
 	// Permit asks a user whether calls may be made, and returns the answers in
 	// the order of the calls. An error ends the run, or the subagent that asked.
-	Permit(ctx context.Context, calls []artel.ToolCall) ([]Verdict, error)
+	Permit(ctx context.Context, calls []Question) ([]Verdict, error)
 	// Inbox returns what a user has sent to the run since the last call of
 	// Inbox. It is called before each model call and before the run rests.
 	// after is the newest message of the run's history.
@@ -60,7 +60,7 @@ type noHost struct{}
 func (noHost) Record(context.Context, Built, error) error { return nil }
 
 // Permit implements [Host]: the zero Verdict denies.
-func (noHost) Permit(_ context.Context, calls []artel.ToolCall) ([]Verdict, error) {
+func (noHost) Permit(_ context.Context, calls []Question) ([]Verdict, error) {
 	return make([]Verdict, len(calls)), nil
 }
 

@@ -7,19 +7,53 @@ import (
 	"sync"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
 )
 
-// checkLimits returns an error if the run has reached a limit.
-func (r *run) checkLimits(l Limits, turns int) error {
-	switch u := r.usage; {
-	case turns >= l.turns():
-		return r.limitError(artel.CodeLimitTurns, "%d model calls, the agent's limit (limits.turns)", turns)
-	case l.Tokens > 0 && u.InputTokens+u.OutputTokens >= int64(l.Tokens):
-		return r.limitError(artel.CodeLimitTokens, "%d tokens, where the agent's limit is %d (limits.tokens)", u.InputTokens+u.OutputTokens, l.Tokens)
+// checkLimits returns an error if no further model call may be made. counted: the
+// call was counted already.
+func (r *run) checkLimits(counted bool) error {
+	if err := r.in.Agent.Limits.reached(r.in.Agent.Name, r.in.Service, r.usage, r.turns, counted, ""); err != nil {
+		return err
+	}
+	return r.tree.mayCall(r.in.Agent.Name, r.in.Service, counted)
+}
+
+// beginCall is checkLimits before a model call, which it counts.
+func (r *run) beginCall(counted bool) error {
+	if err := r.checkLimits(counted); err != nil || counted {
+		return err
+	}
+	r.turns++
+	return r.tree.addTurn(r.in.Agent.Name)
+}
+
+// reached returns an error if a run of the agent name that has made these model
+// calls may make no other on service s. all says whose calls they are.
+func (l Limits) reached(name artel.AgentName, s model.Service, u artel.Usage, turns int, counted bool, all string) error {
+	if !counted {
+		turns++ // the next one
+	}
+	switch tokens := u.InputTokens + u.OutputTokens; {
+	case turns > l.turns():
+		return limitReached(name, artel.CodeLimitTurns, "%d model calls%s, the agent's limit (limits.turns)", l.turns(), all)
+	case l.Tokens > 0 && tokens >= int64(l.Tokens):
+		return limitReached(name, artel.CodeLimitTokens, "%d tokens%s, where the limit is %d (limits.tokens)", tokens, all, l.Tokens)
 	case l.Cost > 0 && u.Cost.USD >= l.Cost:
-		return r.limitError(artel.CodeLimitCost, "model calls for %.4f dollars, where the agent's limit is %v (limits.cost)", u.Cost.USD, l.Cost)
+		return limitReached(name, artel.CodeLimitCost, "model calls for %.4f dollars%s, where the limit is %v (limits.cost)", u.Cost.USD, all, l.Cost)
+	case l.Cost > 0 && !s.Priced():
+		return unpriced(name, s, l.Cost)
 	}
 	return nil
+}
+
+// unpriced returns the error for a limited cost on a service without a price.
+func unpriced(name artel.AgentName, s model.Service, limit float64) error {
+	return &artel.Error{
+		Op: "agent.Run", Subject: string(name), Kind: artel.Invalid, Code: artel.CodeLimitCostUnknown,
+		Err: fmt.Errorf("the agent limits the cost to %v dollars (limits.cost), and the price of the service %s is not known; "+
+			"set price: {input: …, output: …} in its entry, in dollars per million tokens (0 if it costs nothing), or limit tokens instead (limits.tokens)", limit, s.ID),
+	}
 }
 
 func (r *run) limitError(code, format string, args ...any) error {
@@ -45,26 +79,37 @@ type runTree struct {
 	exhausted bool // a shared limit is reached
 }
 
-// addCalls counts model and tool calls of any run in the tree, and returns an
-// error if a shared limit is exceeded.
-func (f *runTree) addCalls(name artel.AgentName, turns, calls int) error {
+// ofAll names the calls that count toward a shared limit.
+const ofAll = " of the agent and its subagents"
+
+// mayCall returns an error if a shared limit allows no further model call on s.
+func (f *runTree) mayCall(name artel.AgentName, s model.Service, counted bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.turns += turns
-	f.calls += calls
-	l, all := f.limits, "of the agent and its subagents"
-	var err error
-	switch tokens := f.usage.InputTokens + f.usage.OutputTokens; {
-	case f.turns > l.turns():
-		err = limitReached(name, artel.CodeLimitTurns, "%d model calls %s, the agent's limit (limits.turns)", l.turns(), all)
-	case f.calls > l.toolCalls():
-		err = limitReached(name, artel.CodeLimitToolCalls, "%d tool calls %s, the agent's limit (limits.tool_calls)", l.toolCalls(), all)
-	case turns > 0 && l.Tokens > 0 && tokens >= int64(l.Tokens):
-		err = limitReached(name, artel.CodeLimitTokens, "%d tokens %s, where the limit is %d (limits.tokens)", tokens, all, l.Tokens)
-	case turns > 0 && l.Cost > 0 && f.usage.Cost.USD >= l.Cost:
-		err = limitReached(name, artel.CodeLimitCost, "model calls for %.4f dollars %s, where the limit is %v (limits.cost)", f.usage.Cost.USD, all, l.Cost)
-	}
+	err := f.limits.reached(name, s, f.usage, f.turns, counted, ofAll)
 	f.exhausted = f.exhausted || err != nil
+	return err
+}
+
+// addTurn counts a model call of any run in the tree, and returns an error if
+// there are too many.
+func (f *runTree) addTurn(name artel.AgentName) (err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.turns++; f.turns > f.limits.turns() { // another subagent was faster
+		f.exhausted, err = true, limitReached(name, artel.CodeLimitTurns, "%d model calls%s, the agent's limit (limits.turns)", f.limits.turns(), ofAll)
+	}
+	return err
+}
+
+// addToolCalls counts tool calls of any run in the tree, and returns an error if
+// there are too many.
+func (f *runTree) addToolCalls(name artel.AgentName, n int) (err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.calls += n; f.calls > f.limits.toolCalls() {
+		f.exhausted, err = true, limitReached(name, artel.CodeLimitToolCalls, "%d tool calls%s, the agent's limit (limits.tool_calls)", f.limits.toolCalls(), ofAll)
+	}
 	return err
 }
 

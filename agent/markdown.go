@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+
+	"github.com/artelhq/artel/pipeline"
 )
 
 // Markdown writes d as a file that [Parse] reads. Values are written as JSON,
@@ -32,6 +34,9 @@ func (d Definition) Markdown() []byte {
 	line("context", d.Context, d.Context.MaxTokens != 0 || d.Context.KeepChars != 0 || d.Context.ReplyReserve != nil)
 	line("clock", d.Clock, d.Clock != (Definition{}).Clock)
 	line("compaction", d.Compaction, d.Compaction != Compaction{})
+	line("sampling", d.Sampling, !d.Sampling.IsZero())
+	line("character", d.Character, d.Character != pipeline.Character{})
+	items(&b, "greetings", d.Greetings)
 	items(&b, "preset_messages", d.Presets)
 	items(&b, "processors", d.Processors)
 	b.WriteString("---\n" + d.Prompt + "\n")
@@ -45,7 +50,10 @@ func (d Definition) Tidy() Definition {
 	return d
 }
 
-func tidy(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
+func tidy(s string) string { return strings.TrimSpace(lineEnd.ReplaceAllString(s, "\n")) }
+
+// lineEnd also matches "\r\r\n", from which a reader of the file would make "\r\n".
+var lineEnd = regexp.MustCompile(`\r+\n`)
 
 // A word needs no quotes in any version of YAML.
 var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([_-][A-Za-z0-9]+)+$`)

@@ -26,7 +26,8 @@ const (
 )
 
 // Permissions map the names of tools to permissions; [AnyTool] is for all
-// others. The default is [Auto].
+// others. The default is [Auto]. "tool.effect" names an effect of a tool; see
+// [Permissions.OfEffect].
 type Permissions map[string]Permission
 
 // AnyTool stands for all tools that are not named.
@@ -42,12 +43,26 @@ func (p Permissions) Of(name string) Permission {
 	return Auto
 }
 
+// OfEffect returns the permission of an effect of a tool, which is named by
+// "tool.effect" or "*.effect", or otherwise if it is not named.
+func (p Permissions) OfEffect(name, effect string, otherwise Permission) Permission {
+	for _, n := range []string{name, AnyTool} {
+		if level, ok := p[n+"."+effect]; ok {
+			return level
+		}
+	}
+	return otherwise
+}
+
 // Permission returns the agent's own permission of a tool.
 func (d Definition) Permission(name string) Permission { return d.Permissions.Of(name) }
 
-// Check refuses unknown permissions, with kind Invalid.
+// Check refuses unknown permissions and effects, with kind Invalid.
 func (p Permissions) Check() error {
 	for _, name := range slices.Sorted(maps.Keys(p)) {
+		if _, effect, ok := strings.Cut(name, "."); ok && !slices.Contains(tool.Effects(), effect) {
+			return artel.Errorf(artel.Invalid, "agent.Permissions", artel.Shorten(name, 80), "there is no effect %q: want %s", artel.Shorten(effect, 40), strings.Join(tool.Effects(), ", "))
+		}
 		switch p[name] {
 		case Auto, Ask, Deny:
 		default:
@@ -97,15 +112,50 @@ func (r *run) allowed() *tool.Set {
 	return own.Only(names...)
 }
 
+// callPermission returns the permission of a call with its effect. Effects are
+// asked about unless the deployment says otherwise; an agent's definition can
+// only be stricter, because definitions are imported.
+func (r *run) callPermission(ctx context.Context, c artel.ToolCall) (Permission, tool.Effect, error) {
+	level := r.permission(c.Name)
+	env := r.in.Env
+	env.Call = c.ID
+	effect, err := r.tools.Effect(ctx, &env, c.Name, r.arguments(c))
+	if err != nil || effect.Kind == "" {
+		return level, tool.Effect{}, err
+	}
+	return stricter(level, stricter(
+		r.in.Agent.Permissions.OfEffect(c.Name, effect.Kind, Auto),
+		r.in.Permissions.OfEffect(c.Name, effect.Kind, Ask),
+	)), effect, nil
+}
+
+// A Question asks whether a call may be made.
+type Question struct {
+	artel.ToolCall
+	Effect tool.Effect // why it is asked about, if the tool itself needs no permission
+}
+
 // permitted asks about the calls that need permission, all at once, and returns
 // the results of refused calls; nil: the call may be made.
 func (r *run) permitted(ctx context.Context, calls []artel.ToolCall) ([]*tool.Result, error) {
 	refused := make([]*tool.Result, len(calls))
-	var asked []artel.ToolCall
+	var asked []Question
 	var places []int
 	for i, c := range calls {
-		if r.tools.Has(c.Name) && r.permission(c.Name) == Ask {
-			asked, places = append(asked, c), append(places, i)
+		if !r.tools.Has(c.Name) {
+			continue
+		}
+		level, effect, err := r.callPermission(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		switch level {
+		case Ask:
+			asked, places = append(asked, Question{c, effect}), append(places, i)
+		case Deny:
+			result := tool.Failed("%s", r.in.Env.Locale.Say(phrase.ToolEffectDenied, map[string]any{"Name": strings.TrimSpace(c.Name), "Effect": effect.Kind}))
+			result.Metadata["permission"] = string(Deny)
+			refused[i] = &result
 		}
 	}
 	if len(asked) == 0 {

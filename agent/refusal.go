@@ -45,11 +45,14 @@ func (r *run) isRefused(d artel.Digest) bool {
 	return r.refused[d] || before != nil && before(d)
 }
 
-// measureRatio compares the counted tokens with those that the API reported.
-// Requests with media are skipped, because their cost says nothing about
-// counting text.
-func (r *run) measureRatio(built Built, reported artel.Usage) {
+// measureTokens compares the counted tokens with those that the API reported. Those of
+// a request with media say nothing about counting text, but whether the model has seen
+// the pictures in the results of tools.
+func (r *run) measureTokens(built Built, reported artel.Usage) {
 	if slices.ContainsFunc(built.Request.Messages, func(m model.Message) bool { return len(artel.MediaOf(m.Parts)) > 0 }) {
+		if m, ok := model.MeasureUnseen(built.Request, model.MediaIn(built.Request), r.pipeline.Count, reported.InputTokens); ok {
+			r.teach(m)
+		}
 		return
 	}
 	if m, ok := built.Service.MeasureRatio(built.Record.Tokens.Total, reported.InputTokens); ok {
@@ -59,7 +62,7 @@ func (r *run) measureRatio(built Built, reported artel.Usage) {
 
 // learn passes on what a successful call after a refusal has shown.
 func (r *run) learn(again model.RefusalPolicy) {
-	r.teach(again.Learned(r.in.Service)...)
+	r.teach(again.Learned(r.in.Service, string(r.in.Context.Owner))...)
 }
 
 // teach passes marks to the host, if it is a [Learner].
@@ -98,6 +101,7 @@ func (r *run) fallBack(ctx context.Context, failed error) (bool, error) {
 	}
 	from := r.in.Service
 	r.in.Service, r.in.Context, r.in.Env.Target = next.Service, next.Context, next.Target
+	r.in.Context.Renditions = r.rendered.reporting(r.in.Context.Renditions)
 	r.refused, r.attachments, r.lastTokens = nil, nil, 0
 	return true, r.emit(artel.ServiceChanged{
 		From: from.ID, To: next.Service.ID, Model: next.Service.Model, Demo: next.Service.Demo(), Reason: scrub.Line(failed.Error()),

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/artelhq/artel"
@@ -17,51 +18,95 @@ func (r *run) cutOff(c artel.ToolCall) (tool.Result, bool) {
 	if !cut {
 		return tool.Result{}, false
 	}
-	switch repeat := r.tools.Repeat(c.Name); {
-	case repeat == tool.RepeatAlways, repeat == tool.RepeatUnlessEdited && len(edited) == 0:
+	repeat := r.tools.Repeat(c.Name)
+	if repeat == tool.RepeatAlways || repeat == tool.RepeatUnlessEdited && len(edited) == 0 {
 		return tool.Result{}, false
-	case len(edited) == 0:
-		said := r.in.Env.Locale.Say(phrase.ToolCutOff, map[string]any{"Name": c.Name})
-		return tool.Result{Content: said, IsError: true, Metadata: map[string]any{"interrupted": true}}, true
-	default:
-		refs := make([]string, len(edited))
-		for i, ref := range edited {
-			ref.Conversation = ""
-			refs[i] = ref.String()
-		}
-		said := r.in.Env.Locale.Say(phrase.ToolCutOffDone, map[string]any{"Name": c.Name, "Refs": strings.Join(refs, ", ")})
-		unknown := r.tools.Repeat(c.Name) == tool.RepeatNever // it may have done more than these edits
-		if unknown {
-			said = r.in.Env.Locale.Say(phrase.ToolCutOff, map[string]any{"Name": c.Name}) + " " + said
-		}
-		return tool.Result{Content: said, IsError: unknown, Metadata: map[string]any{"interrupted": true}}, true
+	}
+	return Interrupted(r.in.Env.Locale, c.Name, repeat, edited), true
+}
+
+// Interrupted returns the result of a call of the tool name that was started and
+// not finished. edited are the artifacts that it had edited.
+func Interrupted(l phrase.Locale, name string, repeat tool.Repeat, edited []artel.Ref) tool.Result {
+	result := tool.Result{
+		Content: l.Say(phrase.ToolCutOff, map[string]any{"Name": name}), IsError: true, Metadata: map[string]any{"interrupted": true},
+	}
+	if len(edited) == 0 {
+		return result
+	}
+	refs := make([]string, len(edited))
+	for i, ref := range edited {
+		ref.Conversation = ""
+		refs[i] = ref.String()
+	}
+	done := l.Say(phrase.ToolCutOffDone, map[string]any{"Name": name, "Refs": strings.Join(refs, ", ")})
+	if repeat == tool.RepeatNever { // it may have done more than these edits
+		result.Content += " " + done
+	} else {
+		result.Content, result.IsError = done, false
+	}
+	return result
+}
+
+// NotMade returns the result of a call that was not started before the end of
+// its run.
+func NotMade(l phrase.Locale, name string) tool.Result {
+	return tool.Result{
+		Content: l.Say(phrase.ToolNotMade, map[string]any{"Name": name}), IsError: true, Metadata: map[string]any{"not_made": true},
 	}
 }
 
-// countResumed counts the calls of earlier attempts at the run, and returns the
-// number of model calls. Unanswered tool calls are counted when they are
-// answered.
-func (r *run) countResumed() (turns int) {
+// Unanswered returns the calls of messages that have no result. The messages
+// are those of a thread, in order.
+func Unanswered(thread []artel.Message) (calls []artel.ToolCall) {
+	for _, m := range thread {
+		if m.Role == artel.RoleAssistant {
+			calls = append(calls, artel.CallsOf(m.Parts)...)
+			continue
+		}
+		for _, res := range artel.ResultsOf(m.Parts) {
+			if i := slices.IndexFunc(calls, func(c artel.ToolCall) bool { return c.ID == res.CallID }); i >= 0 {
+				calls = slices.Delete(calls, i, i+1)
+			}
+		}
+	}
+	return calls
+}
+
+// answerOpenCalls emits a result for every call of a subagent that failed, so
+// that its thread can be continued.
+func (r *run) answerOpenCalls() error {
+	for _, c := range Unanswered(r.ownMessages()) {
+		result := NotMade(r.in.Env.Locale, c.Name)
+		if r.started[c.ID] {
+			result = Interrupted(r.in.Env.Locale, c.Name, tool.RepeatNever, nil)
+		}
+		if err := r.completeCall(c, result, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countResumed counts the calls of earlier attempts at the run. Unanswered tool
+// calls are counted when they are answered.
+func (r *run) countResumed() {
 	for _, m := range r.history {
-		if m.Run == r.in.Run.ID && m.Role == artel.RoleAssistant && m.Agent == r.in.Agent.Name && m.Within == r.thread {
-			turns++
+		if m.Run == r.in.Run.ID && (m.Role == artel.RoleAssistant || m.Summary) && m.Agent == r.in.Agent.Name && m.Within == r.thread {
+			r.turns++
 			r.toolCalls += len(artel.CallsOf(m.Parts))
 		}
 	}
 	open := len(r.unanswered())
 	r.toolCalls -= open
 	if r.thread == "" {
-		r.tree.restoreCounts(turns, r.toolCalls)
+		r.tree.restoreCounts(r.turns, r.toolCalls)
 		for _, m := range r.in.Nested {
-			if m.Role == artel.RoleAssistant {
+			if m.Role == artel.RoleAssistant || m.Summary {
 				r.tree.restoreCounts(1, len(artel.CallsOf(m.Parts)))
 			}
 		}
 	} else {
 		r.tree.restoreCounts(0, -open) // the outer run has counted everything
 	}
-	if open > 0 {
-		turns-- // the newest turn continues
-	}
-	return turns
 }

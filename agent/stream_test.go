@@ -15,17 +15,14 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/sqlite/sqlitetest"
 )
 
 // desk gives the bench a workspace.
 func (b *bench) desk(t *testing.T) *artifact.Workspace {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	err = db.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+	db := sqlitetest.Open(t, sqlite.Memory)
+	err := db.Update(t.Context(), artel.Local, func(tx store.Tx) error {
 		return tx.Conversations.Create(artel.Conversation{ID: b.in.Run.Conversation})
 	})
 	if err != nil {

@@ -58,7 +58,8 @@ func (r *run) toolsOf(depth int) *tool.Set {
 		return box
 	}
 	var doc strings.Builder
-	doc.WriteString(strings.TrimSpace(subagentDoc) + "\n")
+	short, help := tool.SplitDoc(subagentDoc)
+	doc.WriteString(short + "\n")
 	names := make([]artel.AgentName, len(in.Subagents))
 	for i, m := range in.Subagents {
 		names[i] = m.Name
@@ -68,9 +69,9 @@ func (r *run) toolsOf(depth int) *tool.Set {
 	schema, err := json.Marshal(object{
 		"type": "object",
 		"properties": object{
-			"agent":       object{"type": "string", "enum": names, "description": "who is to do it"},
-			"instruction": object{"type": "string", "minLength": 1, "description": "all that the agent needs to know"},
-			"fresh_start": object{"type": "boolean", "description": "false: it goes on where it ended in this conversation; default true"},
+			"agent":       object{"type": "string", "enum": names},
+			"instruction": object{"type": "string", "minLength": 1},
+			"fresh_start": object{"type": "boolean"},
 		},
 		"required": []string{"agent", "instruction"}, "additionalProperties": false,
 	})
@@ -78,7 +79,7 @@ func (r *run) toolsOf(depth int) *tool.Set {
 		panic("agent: " + err.Error()) // names and texts cannot fail
 	}
 	return box.With(tool.Tool{
-		Name: SubagentTool, Doc: strings.TrimSpace(doc.String()), Schema: schema, Parallel: true, Repeat: tool.RepeatAlways, // a repeated call continues the thread
+		Name: SubagentTool, Doc: strings.TrimSpace(doc.String()), Help: help, Schema: schema, Parallel: true, Repeat: tool.RepeatAlways, // a repeated call continues the thread
 		Call: func(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
 			var in subagentArgs
 			if err := json.Unmarshal(args, &in); err != nil {
@@ -131,6 +132,9 @@ func (r *run) delegate(ctx context.Context, env *tool.Env, args subagentArgs) (t
 	}
 	began := r.now()
 	s := r.Engine.begin(in, within, r.tree, r.yieldNested)
+	if in.Completed != nil { // its step was stored, that of the caller was not
+		return s.resultFor(env, *in.Completed), nil
+	}
 	inside, stop := context.WithTimeoutCause(ctx, in.Agent.Limits.Time(), errTimeLimit)
 	defer stop()
 	err = s.work(inside, env.Call, r.callerOf(env.Call), args.Instruction, fresh)
@@ -142,18 +146,31 @@ func (r *run) delegate(ctx context.Context, env *tool.Env, args subagentArgs) (t
 	case ctx.Err() != nil || errors.Is(err, errStopped) || artel.KindOf(err) == artel.Internal && !errors.Is(err, errTimeLimit) || err != nil && r.tree.isExhausted():
 		return tool.Result{}, err // ends the outer run too
 	}
-	reply, text := s.reply()
+	if err != nil {
+		if err := s.answerOpenCalls(); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	reply, _ := s.reply()
 	told := artel.SubagentCompleted{Call: env.Call, OK: err == nil, Reply: reply, Usage: s.usage, Millis: r.now().Sub(began).Milliseconds()}
-	result := tool.Result{Content: text, Metadata: map[string]any{"agent": args.Agent, "reply_id": reply, "content_type": "text/markdown"}}
 	if err != nil {
 		told.Error = err.Error()
+	}
+	return s.resultFor(env, told), s.emit(told)
+}
+
+// resultFor returns the result of the call of a subagent that has ended.
+func (r *run) resultFor(env *tool.Env, end artel.SubagentCompleted) tool.Result {
+	_, text := r.reply()
+	result := tool.Result{Content: text, Metadata: map[string]any{"agent": r.in.Agent.Name, "reply_id": end.Reply, "content_type": "text/markdown"}}
+	if !end.OK {
 		result.IsError = true
-		result.Content = env.Locale.Say(phrase.ToolSubagentFailed, map[string]any{"Name": args.Agent, "Problem": artel.Shorten(told.Error, 1000)})
+		result.Content = env.Locale.Say(phrase.ToolSubagentFailed, map[string]any{"Name": r.in.Agent.Name, "Problem": artel.Shorten(end.Error, 1000)})
 		if text != "" {
 			result.Content += "\n\n" + env.Locale.Say(phrase.ToolSubagentSaid, nil) + "\n\n" + text
 		}
 	}
-	return result, s.emit(told)
+	return result
 }
 
 // yieldNested passes a payload of a subagent to forwardNested.

@@ -84,8 +84,12 @@ func (h *household) input(name artel.AgentName, run artel.Run, history []artel.M
 		team = append(team, agent.Member{Name: s, Description: "Does\nthings."})
 	}
 	if h.permit != nil {
-		host.permit = func(ctx context.Context, calls []artel.ToolCall) ([]agent.Verdict, error) {
-			return h.permit(ctx, name, calls)
+		host.permit = func(ctx context.Context, calls []agent.Question) ([]agent.Verdict, error) {
+			var made []artel.ToolCall
+			for _, q := range calls {
+				made = append(made, q.ToolCall)
+			}
+			return h.permit(ctx, name, made)
 		}
 	}
 	return agent.Input{

@@ -16,6 +16,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
@@ -26,7 +27,7 @@ import (
 // make keeps an agent.
 func (b *bench) make(d agent.Definition) settings.Agent {
 	b.t.Helper()
-	a, err := b.Agents.Create(b.t.Context(), d)
+	a, err := b.Agents.Create(apptest.Context(b.t), d)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestMadeAgents(t *testing.T) {
 	if pilot.Prompt != "You are the pilot." || pilot.ReadOnly() || pilot.Revision == 0 || pilot.Runs.ID == "" {
 		t.Errorf("made: %+v", pilot)
 	}
-	names, err := b.Pipeline.Agents(t.Context())
+	names, err := b.Pipeline.Agents(apptest.Context(t))
 	var want []artel.AgentName
 	for _, d := range shippedAgents(t) {
 		want = append(want, d.Name)
@@ -83,11 +84,11 @@ func TestMadeAgents(t *testing.T) {
 	if err != nil || !slices.Equal(names, want) {
 		t.Errorf("the pipeline knows %v, %v; want %v", names, err, want)
 	}
-	if _, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "pilot"}, []pipeline.Setting{{ID: "merge-roles", Enabled: new(bool)}}, settings.AnyRevision); err != nil {
+	if _, err := b.Pipeline.SetLevel(apptest.Context(t), settings.LevelAt{Agent: "pilot"}, []pipeline.Setting{{ID: "merge-roles", Enabled: new(bool)}}, settings.AnyRevision); err != nil {
 		t.Errorf("its processors: %v", err)
 	}
 
-	c, err := b.Conversations.Create(t.Context(), app.NewConversation{Agent: "pilot"})
+	c, err := b.Conversations.Create(apptest.Context(t), app.NewConversation{Agent: "pilot"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,30 +100,30 @@ func TestMadeAgents(t *testing.T) {
 	}
 
 	// Whoever loses a subagent goes on without; who is gone answers nobody.
-	if err := b.Agents.Delete(t.Context(), "crew", settings.AnyRevision); err != nil {
+	if err := b.Agents.Delete(apptest.Context(t), "crew", settings.AnyRevision); err != nil {
 		t.Fatal(err)
 	}
-	if flaws, err := b.Agents.Check(t.Context(), pilot.Definition); err != nil || len(flaws) != 1 || flaws[0].Field != "subagents" {
+	if flaws, err := b.Agents.Check(apptest.Context(t), pilot.Definition); err != nil || len(flaws) != 1 || flaws[0].Field != "subagents" {
 		t.Errorf("got %v, %v", flaws, err)
 	}
 	if r := b.ask(c.ID, "Aye."); r.State != artel.RunDone {
 		t.Errorf("without its crew: %+v", r)
 	}
-	if err := b.Agents.Delete(t.Context(), "pilot", pilot.Revision); err != nil {
+	if err := b.Agents.Delete(apptest.Context(t), "pilot", pilot.Revision); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Runs.Send(t.Context(), c.ID, run.Input{Text: "Go."}); artel.KindOf(err) != artel.Invalid {
+	if _, err := b.Runs.Send(apptest.Context(t), c.ID, run.Input{Text: "Go."}); artel.KindOf(err) != artel.Invalid {
 		t.Errorf("got %v", err)
 	}
 	if r := b.ended(b.send(c.ID, run.Input{Text: "Go.", Agent: agent.Lead})); r.State != artel.RunDone {
 		t.Errorf("another agent in its conversation: %+v", r)
 	}
-	if _, err := b.Pipeline.Level(t.Context(), settings.LevelAt{Agent: "pilot"}); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.Pipeline.Level(apptest.Context(t), settings.LevelAt{Agent: "pilot"}); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("its processors: %v", err)
 	}
 	pilot.Subagents = nil
 	b.make(pilot.Definition)
-	if l, err := b.Pipeline.Level(t.Context(), settings.LevelAt{Agent: "pilot"}); err != nil || l.Set {
+	if l, err := b.Pipeline.Level(apptest.Context(t), settings.LevelAt{Agent: "pilot"}); err != nil || l.Set {
 		t.Errorf("the processors of another one of the name: %+v, %v", l, err)
 	}
 }
@@ -140,7 +141,7 @@ func TestAgentsBesideOthers(t *testing.T) {
 	if diff := cmp.Diff(whole, a.Definition, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	err := b.config.Store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+	err := b.config.Store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error {
 		_, err := tx.Settings.Put(store.Setting{Name: "definition/broken", Value: json.RawMessage(`7`)})
 		return err
 	})
@@ -148,36 +149,36 @@ func TestAgentsBesideOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := shippedAgents(t)
-	all, err := b.Agents.List(t.Context())
+	all, err := b.Agents.List(apptest.Context(t))
 	if err != nil || len(all) != len(own)+1 || all[len(own)].Name != "pilot" || !strings.Contains(b.log.String(), "an agent is left out") {
 		t.Errorf("got %v, %v", all, err)
 	}
-	if _, err := b.Agents.Find(t.Context(), "broken"); artel.KindOf(err) != artel.Internal {
+	if _, err := b.Agents.Find(apptest.Context(t), "broken"); artel.KindOf(err) != artel.Internal {
 		t.Errorf("got %v", err)
 	}
-	if err := b.Agents.Delete(t.Context(), "broken", settings.AnyRevision); err != nil {
+	if err := b.Agents.Delete(apptest.Context(t), "broken", settings.AnyRevision); err != nil {
 		t.Errorf("one that cannot be read cannot be deleted either: %v", err)
 	}
 
 	shipped := b.config.Agents
 	b.config.Agents = append(own, agent.Definition{Name: "pilot", Prompt: "The operator's.", File: "pilot.md"})
 	later := b.open()
-	got, err := later.Agents.Find(t.Context(), "pilot")
+	got, err := later.Agents.Find(apptest.Context(t), "pilot")
 	if err != nil || got.Source != settings.AgentFile || got.Prompt != "The operator's." {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for what, err := range map[string]error{
-		"save": func() error { _, err := later.Agents.Save(t.Context(), whole, settings.AnyRevision); return err }(), "delete": later.Agents.Delete(t.Context(), "pilot", settings.AnyRevision),
+		"save": func() error { _, err := later.Agents.Save(apptest.Context(t), whole, settings.AnyRevision); return err }(), "delete": later.Agents.Delete(apptest.Context(t), "pilot", settings.AnyRevision),
 	} {
 		if artel.CodeOf(err) != settings.CodeAgentReadOnly || !strings.Contains(err.Error(), "pilot.md") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if all, err := later.Agents.List(t.Context()); err != nil || len(all) != len(own)+1 {
+	if all, err := later.Agents.List(apptest.Context(t)); err != nil || len(all) != len(own)+1 {
 		t.Errorf("got %v, %v", all, err)
 	}
 	b.config.Agents = shipped
-	if got, err := b.open().Agents.Find(t.Context(), "pilot"); err != nil || got.Prompt != "p" {
+	if got, err := b.open().Agents.Find(apptest.Context(t), "pilot"); err != nil || got.Prompt != "p" {
 		t.Errorf("what was kept: %+v, %v", got, err)
 	}
 }
@@ -191,24 +192,24 @@ func TestAgentsAreChecked(t *testing.T) {
 		{Name: "a", Prompt: "p", Tools: []string{"raed"}},
 		{Name: "a", Prompt: "p", Processors: []pipeline.Setting{{ID: "token-limiter", Config: []byte(`{"colour":1}`)}}},
 	} {
-		flaws, err := b.Agents.Check(t.Context(), d)
+		flaws, err := b.Agents.Check(apptest.Context(t), d)
 		if err != nil || len(flaws) != 1 {
 			t.Errorf("%+v: %v, %v", d, flaws, err)
 		}
-		if _, err := b.Agents.Create(t.Context(), d); artel.KindOf(err) != artel.Invalid {
+		if _, err := b.Agents.Create(apptest.Context(t), d); artel.KindOf(err) != artel.Invalid {
 			t.Errorf("%+v: %v", d, err)
 		}
 	}
-	if _, err := b.Agents.Save(t.Context(), agent.Definition{Name: "a", Prompt: "p"}, settings.AnyRevision); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.Agents.Save(apptest.Context(t), agent.Definition{Name: "a", Prompt: "p"}, settings.AnyRevision); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("saving what there is not: %v", err)
 	}
 	a := b.make(agent.Definition{Name: "a", Prompt: "p"})
 	for _, revision := range []int{0, a.Revision + 1} {
-		if _, err := b.Agents.Save(t.Context(), a.Definition, revision); artel.CodeOf(err) != app.CodeStale {
+		if _, err := b.Agents.Save(apptest.Context(t), a.Definition, revision); artel.CodeOf(err) != app.CodeStale {
 			t.Errorf("over revision %d: %v", revision, err)
 		}
 	}
-	if err := b.Agents.Delete(t.Context(), "a", a.Revision+1); artel.CodeOf(err) != app.CodeStale {
+	if err := b.Agents.Delete(apptest.Context(t), "a", a.Revision+1); artel.CodeOf(err) != app.CodeStale {
 		t.Errorf("got %v", err)
 	}
 }

@@ -27,13 +27,16 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/app/inspect"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/pdf"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/pipeline"
@@ -58,7 +61,8 @@ type Config struct {
 	// stricter.
 	Permissions agent.Permissions
 	Files       FileOptions
-	GatewayKeys []string // names of the keys that programs may have, for the log
+	Access      access.Options // who may use the deployment
+	GatewayKeys []string       // names of the keys that programs may have, for the log
 	Background  run.BackgroundTasks
 	Web         *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched
 	// Reload reads the services again and replaces them in Services; nil: they
@@ -90,6 +94,7 @@ type Context struct {
 
 // An App is the application core. Its parts are safe for concurrent use.
 type App struct {
+	Access        *access.Access
 	Conversations *Conversations
 	Runs          *run.Runs
 	Permissions   *run.Permissions
@@ -103,11 +108,14 @@ type App struct {
 	Tools         *Tools
 	Models        *Models
 	Agents        *settings.Agents
+	Books         *settings.Books
+	Characters    *settings.Characters
 	Mechanisms    *Mechanisms
 	Answers       *Answers
 	Imports       *Imports
 	Storage       *Storage
 	GatewayLog    *gatewaylog.Log
+	Audit         *audit.Log
 	Pipeline      *settings.Pipeline
 	Profiles      *settings.Profiles
 	Contexts      *inspect.Contexts
@@ -122,6 +130,7 @@ func New(c Config) (*App, error) {
 		return nil, err
 	}
 	return &App{
+		Access:        access.New(access.Config{Store: k.store, Options: c.Access, Log: k.logger, Now: k.now}),
 		Conversations: &Conversations{k},
 		Runs:          k.runs,
 		Permissions:   run.NewPermissions(k.runs),
@@ -135,6 +144,7 @@ func New(c Config) (*App, error) {
 		Tools:         &Tools{k},
 		Models:        &Models{core: k},
 		Agents:        k.settings.Agents,
+		Books:         k.settings.Books, Characters: k.settings.Characters,
 		Mechanisms: &Mechanisms{
 			k, c.Options.SpoolDir, cmp.Or(c.Options.Artifacts.MaxBytes, artifact.DefaultMaxBytes), c.Options.Artifacts.Limits,
 			semaphore.NewWeighted(maxWork),
@@ -143,6 +153,7 @@ func New(c Config) (*App, error) {
 		Imports:    newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
 		Storage:    &Storage{core: k, alone: c.Files.Alone, retention: cmp.Or(c.Files.Retention, DefaultRetention)},
 		GatewayLog: gatewaylog.New(gatewaylog.Config{Store: k.store, Blobs: k.blobs, Keys: c.GatewayKeys, Log: k.logger, Now: k.now}),
+		Audit:      k.audit,
 		Pipeline:   k.settings.Pipeline,
 		Profiles:   k.settings.Profiles,
 		Contexts:   inspect.New(k.store, k.services, k.caller),
@@ -198,13 +209,23 @@ func (a *App) Condense(ctx context.Context, age time.Duration) (int, error) {
 	}
 }
 
+// ReplaceProcessors replaces processors of the pipeline that are not part of the
+// product: those with the ids in old by those of next. It changes nothing if it
+// returns an error; see [pipeline.Registry.Replace]. Running builds keep the
+// processors that they started with.
+func (a *App) ReplaceProcessors(old []string, next []pipeline.Processor) error {
+	return a.Tools.core.contexts.Replace(old, next)
+}
+
 // Close stops the runs of this process, which the next [App.Recover] continues
 // from their last completed step, and waits until ctx ends. No run can be started
 // afterwards. The entries of the gateway's log are written; later ones
 // need another [gatewaylog.Log.Flush]. It does not close what Config
 // brought in.
 func (a *App) Close(ctx context.Context) error {
-	return errors.Join(a.Runs.Close(ctx), a.GatewayLog.Flush(ctx))
+	err := errors.Join(a.Runs.Close(ctx), a.GatewayLog.Flush(ctx))
+	a.Access.Close()
+	return err
 }
 
 // core is what the parts share.
@@ -213,10 +234,12 @@ type core struct {
 	blobs         blob.Store
 	log           *event.Log
 	events        run.EventWriter
+	audit         *audit.Log
 	artifacts     *artifact.Collection
 	renditions    *rendition.Maker
 	services      *model.Registry
 	tools         tool.Catalog
+	permissions   agent.Permissions // of tools in the whole deployment
 	caller        *model.Caller
 	callerOptions model.CallerOptions
 	reload        func(context.Context) error
@@ -226,7 +249,8 @@ type core struct {
 	settings      *settings.Settings
 	runs          *run.Runs
 	web           *http.Client
-	held          Held
+	pdf           *pdf.Engine
+	serviceFiles  ServiceFiles
 	shown         tool.Shown
 	maxText       int // bytes of the text of an artifact
 	locale        phrase.Locale
@@ -237,11 +261,11 @@ type core struct {
 func newCore(c Config) (*core, error) {
 	k := &core{
 		store: c.Store, blobs: c.Blobs, log: event.NewLog(c.Store, c.Notifier), services: c.Services,
-		web: c.Web, reload: c.Reload, held: c.Files.Held, shown: c.Files.Shown,
+		pdf: c.Options.Artifacts.PDF, permissions: c.Permissions, web: c.Web, reload: c.Reload, serviceFiles: c.Files.ServiceFiles, shown: c.Files.Shown,
 		maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), locale: cmp.Or(c.Options.Locale, phrase.English), logger: cmp.Or(c.Options.Log, slog.Default()),
 	}
-	if k.held == nil {
-		k.held = noHeld{}
+	if k.serviceFiles == nil {
+		k.serviceFiles = noServiceFiles{}
 	}
 	clock := c.Options.Now
 	if clock == nil {
@@ -252,6 +276,7 @@ func newCore(c Config) (*core, error) {
 		c.Options.Artifacts.Now = k.now
 	}
 	k.artifacts = artifact.New(c.Store, c.Blobs, c.Options.Artifacts)
+	k.audit = audit.New(c.Store, k.now)
 	k.events = run.EventWriter{Log: k.log, Limit: k.shown.Bytes, Now: k.now}
 	agents := c.Agents
 	var err error
@@ -280,6 +305,7 @@ func newCore(c Config) (*core, error) {
 	if k.contexts, err = pipeline.NewRegistry(k.counter, append(pipeline.BuiltIn(), c.Options.Context.Processors...)...); err != nil {
 		return nil, err
 	}
+	k.contexts.Log = k.logger
 	k.settings, err = settings.New(settings.Config{
 		Store: k.store, Services: k.services, Agents: agents, Pipeline: k.contexts, Rules: k.rules, Tools: k.tools,
 		Deployment: c.Options.Context.Settings, Machine: c.Options.Context.Machine, Logger: k.logger, Now: k.now,
@@ -289,11 +315,11 @@ func newCore(c Config) (*core, error) {
 	}
 	k.caller, k.callerOptions = model.NewCaller(c.Providers, c.Options.Caller), c.Options.Caller
 	k.renditions = rendition.New(rendition.Config{
-		Store: c.Store, Blobs: c.Blobs, Caller: k.caller, Services: c.Services,
+		Store: c.Store, Blobs: c.Blobs, Caller: k.caller, Services: c.Services, PDF: k.pdf,
 		Options: rendition.Options{Transcription: c.Options.Context.Transcription, Caption: c.Options.Context.Caption, Log: k.logger, Now: k.now},
 	})
 	k.runs = run.New(run.Config{
-		Store: k.store, Blobs: k.blobs, Events: k.events, Artifacts: k.artifacts, Renditions: k.renditions, Services: k.services, Caller: k.caller,
+		Store: k.store, Blobs: k.blobs, PDF: k.pdf, Events: k.events, Artifacts: k.artifacts, Renditions: k.renditions, Services: k.services, Caller: k.caller,
 		Engine:   agent.New(k.contexts, k.tools.BuiltIn, k.caller, k.now),
 		Pipeline: k.contexts, Settings: k.settings.Reader, Tools: k.tools, Env: k.env(), Permissions: c.Permissions, Background: c.Background,
 		Placement: c.Options.Context.Placement, Machine: c.Options.Context.Machine, Locale: k.locale, Logger: k.logger, Now: k.now,
@@ -303,6 +329,14 @@ func newCore(c Config) (*core, error) {
 
 func (k *core) view(ctx context.Context, fn func(store.Tx) error) error {
 	return k.store.View(ctx, artel.OwnerOf(ctx), fn)
+}
+
+// recordAct adds an act without a transaction to the audit log. An error is only
+// logged: a full disk must not keep users from their own data.
+func (k *core) recordAct(ctx context.Context, a audit.Act) {
+	if err := k.audit.Add(ctx, a); err != nil && ctx.Err() == nil {
+		k.logger.ErrorContext(ctx, "an act is missing in the audit log", "action", a.Action, "target", a.Target, "err", err)
+	}
 }
 
 func (k *core) update(ctx context.Context, fn func(store.Tx) error) error {

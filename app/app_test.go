@@ -9,7 +9,7 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -22,15 +22,15 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/model/route"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/storetest"
 )
 
 // The clock of the backtracking regular expressions ends by itself, a second
@@ -44,25 +44,8 @@ type bench struct {
 	*app.App
 	t      testing.TB
 	config app.Config
-	log    *lockedBuffer
+	log    *apptest.Log
 	spool  string
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // provide is a provider made of a function.
@@ -76,26 +59,10 @@ func (p provide) Generate(ctx context.Context, r *model.Request) iter.Seq2[model
 // the demo's own script. Each change may alter the configuration.
 func newBench(t testing.TB, p model.Provider, changes ...func(*app.Config)) *bench {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	blobs := blob.NewMemory()
-	if p == nil {
-		p = demo.New(blobs, demo.Options{})
-	}
-	b := &bench{t: t, log: &lockedBuffer{}, spool: t.TempDir()}
-	service := model.DemoService()
-	b.config = app.Config{
-		Store: s, Blobs: blobs, Notifier: event.NewNotifier(),
-		Services:  model.NewRegistry([]model.Service{service}, service.ID),
-		Providers: map[model.Dialect]model.Provider{model.Demo: p},
-		Options: app.Options{
-			Log: slog.New(slog.NewTextHandler(b.log, nil)), SpoolDir: b.spool,
-			Caller: model.CallerOptions{Attempts: 2, Backoff: time.Nanosecond, IdleTimeout: time.Hour},
-		},
-	}
+	b := &bench{t: t}
+	b.config, b.log = apptest.Config(t, p)
+	b.config.Options.Caller = model.CallerOptions{Attempts: 2, Backoff: time.Nanosecond, IdleTimeout: time.Hour}
+	b.config.Store, b.spool = strict(t, b.config.Store), b.config.Options.SpoolDir
 	for _, change := range changes {
 		change(&b.config)
 	}
@@ -103,21 +70,20 @@ func newBench(t testing.TB, p model.Provider, changes ...func(*app.Config)) *ben
 	return b
 }
 
+// strict returns a store that fails the test when an update reads too much. With
+// ARTEL_TEST_TWICE=1 it runs every function of an update twice, as in make race.
+func strict(t testing.TB, s store.Store) store.Store {
+	s = storetest.Metered(s, t.Errorf)
+	if os.Getenv("ARTEL_TEST_TWICE") != "" {
+		s = storetest.Twice(s)
+	}
+	return s
+}
+
 // open makes one more app over the same data, as a second process would.
 func (b *bench) open() *app.App {
 	b.t.Helper()
-	a, err := app.New(b.config)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() {
-		ctx, stop := context.WithTimeout(context.Background(), 5*time.Minute)
-		defer stop()
-		if err := a.Close(ctx); err != nil {
-			b.t.Error(err)
-		}
-	})
-	return a
+	return apptest.Open(b.t, b.config)
 }
 
 // play is a provider that plays a scenario.
@@ -132,7 +98,7 @@ func play(t *testing.T, text string) model.Provider {
 
 func (b *bench) conversation() artel.ConversationID {
 	b.t.Helper()
-	c, err := b.Conversations.Create(b.t.Context(), app.NewConversation{})
+	c, err := b.Conversations.Create(apptest.Context(b.t), app.NewConversation{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -141,7 +107,7 @@ func (b *bench) conversation() artel.ConversationID {
 
 func (b *bench) send(c artel.ConversationID, in run.Input) artel.Run {
 	b.t.Helper()
-	r, err := b.Runs.Send(b.t.Context(), c, in)
+	r, err := b.Runs.Send(apptest.Context(b.t), c, in)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -152,7 +118,7 @@ func (b *bench) send(c artel.ConversationID, in run.Input) artel.Run {
 func (b *bench) ended(r artel.Run) artel.Run {
 	b.t.Helper()
 	b.until(r.Conversation, func(e artel.Event) bool { return e.Type == artel.EventRunFinished && e.Run == r.ID })
-	r, err := b.Runs.Find(b.t.Context(), r.ID)
+	r, err := b.Runs.Find(apptest.Context(b.t), r.ID)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -162,7 +128,7 @@ func (b *bench) ended(r artel.Run) artel.Run {
 // until follows a conversation to the first event that is meant.
 func (b *bench) until(c artel.ConversationID, meant func(artel.Event) bool) artel.Event {
 	b.t.Helper()
-	ctx, stop := context.WithTimeout(b.t.Context(), 5*time.Minute)
+	ctx, stop := context.WithTimeout(apptest.Context(b.t), 5*time.Minute)
 	defer stop()
 	for e, err := range b.Events.Follow(ctx, c, 0, 0) {
 		if err != nil {
@@ -189,7 +155,7 @@ func (b *bench) ask(c artel.ConversationID, text string) artel.Run {
 // events returns the whole log, and checks its numbers.
 func (b *bench) events(c artel.ConversationID) []artel.Event {
 	b.t.Helper()
-	all, err := b.Events.Page(b.t.Context(), c, 0, 0)
+	all, err := b.Events.Page(apptest.Context(b.t), c, 0, 0)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -219,7 +185,7 @@ func decode[T any](t *testing.T, e artel.Event) (v T) {
 
 func (b *bench) messages(c artel.ConversationID) []artel.Message {
 	b.t.Helper()
-	all, _, err := b.Messages.List(b.t.Context(), c, store.Page{Limit: 500})
+	all, _, err := b.Messages.List(apptest.Context(b.t), c, store.Page{Limit: 500})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -228,11 +194,11 @@ func (b *bench) messages(c artel.ConversationID) []artel.Message {
 
 func (b *bench) upload(c artel.ConversationID, name, content string) artel.Artifact {
 	b.t.Helper()
-	staged, err := b.Artifacts.Stage(b.t.Context(), c, app.Upload{Body: strings.NewReader(content), Filename: name})
+	staged, err := b.Artifacts.Stage(apptest.Context(b.t), c, app.Upload{Body: strings.NewReader(content), Filename: name})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	added, err := b.Artifacts.Add(b.t.Context(), c, []artifact.Staged{staged})
+	added, err := b.Artifacts.Add(apptest.Context(b.t), c, []artifact.Staged{staged})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -241,7 +207,7 @@ func (b *bench) upload(c artel.ConversationID, name, content string) artel.Artif
 
 func (b *bench) text(c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) string {
 	b.t.Helper()
-	_, text, err := b.Artifacts.Find(b.t.Context(), c, id, at)
+	_, text, err := b.Artifacts.Find(apptest.Context(b.t), c, id, at)
 	if err != nil || text == nil {
 		b.t.Fatalf("%s: %v", id, err)
 	}
@@ -292,15 +258,15 @@ func TestSend(t *testing.T) {
 	if last := messages[7]; last.ID != r.Reply || artel.TextOf(last.Parts) != "Done: artifact:note" {
 		t.Errorf("got reply %+v", last)
 	}
-	found, err := b.Conversations.Find(t.Context(), c)
+	found, err := b.Conversations.Find(apptest.Context(t), c)
 	if err != nil || found.Leaf != r.Reply || found.Title != "Write a note about" {
 		t.Errorf("got %+v, %v", found, err)
 	}
-	versions, err := b.Versions.List(t.Context(), c, "note")
+	versions, err := b.Versions.List(apptest.Context(t), c, "note")
 	if err != nil || len(versions) != 1 || versions[0].Number != 3 || versions[0].Update != artel.UpdateCreate || versions[0].Run != r.ID || versions[0].Message != r.Message {
 		t.Errorf("got %+v, %v", versions, err)
 	}
-	v, text, err := b.Versions.Find(t.Context(), c, "note", 3)
+	v, text, err := b.Versions.Find(apptest.Context(t), c, "note", 3)
 	if err != nil || *text != "1 2 three" || v.Author != string(agent.Lead) {
 		t.Errorf("got %+v, %v", v, err)
 	}
@@ -309,21 +275,27 @@ func TestSend(t *testing.T) {
 // TestEndIsOneTransaction looks at the data after every commit: a run that has
 // ended has its reply, its last event and its versions.
 func TestEndIsOneTransaction(t *testing.T) {
-	after := func() {}
+	var mu sync.Mutex
+	var after func()
 	b := newBench(t, play(t, writes), func(c *app.Config) {
-		c.Store = &watched{Store: c.Store, after: func() { after() }}
+		c.Store = &watched{Store: c.Store, after: func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if after != nil {
+				after()
+			}
+		}}
 	})
 	c := b.conversation()
-	var run artel.RunID
-	ends := 0
+	ended := make(chan struct{})
+	mu.Lock()
 	after = func() {
-		err := b.config.Store.View(t.Context(), artel.Local, func(tx store.Tx) error {
+		err := b.config.Store.View(apptest.Context(t), artel.Local, func(tx store.Tx) error {
 			events, err := tx.Events.Read(c, 0, 500)
 			if err != nil || len(events) == 0 {
 				return err
 			}
-			run = events[0].Run
-			r, err := tx.Runs.Get(run)
+			r, err := tx.Runs.Get(events[0].Run)
 			if err != nil {
 				return err
 			}
@@ -333,11 +305,12 @@ func TestEndIsOneTransaction(t *testing.T) {
 			}
 			_, noReply := tx.Messages.Get(r.Reply)
 			finished := events[len(events)-1].Type == artel.EventRunFinished
-			if r.State.Final() {
-				ends++
-			}
 			if r.State.Final() != finished || finished && (len(versions) != 1 || noReply != nil) || !finished && len(versions) != 0 {
 				t.Errorf("state %s, finished %v, %d versions", r.State, finished, len(versions))
+			}
+			if finished {
+				close(ended)
+				after = nil
 			}
 			return nil
 		})
@@ -345,10 +318,11 @@ func TestEndIsOneTransaction(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	mu.Unlock()
 	b.ask(c, "Go.")
-	if ends == 0 {
-		t.Error("the end was not seen")
-	}
+	// The end is read as soon as it is committed, which may be before the
+	// update that wrote it returns.
+	<-ended
 }
 
 // watched calls after behind every update that succeeds, and before it may
@@ -386,7 +360,7 @@ func TestOneRunAtATime(t *testing.T) {
 	errs := make([]error, 8)
 	runs := make([]artel.Run, len(errs))
 	for i := range errs {
-		wg.Go(func() { runs[i], errs[i] = b.Runs.Send(t.Context(), c, run.Input{Text: "Go."}) })
+		wg.Go(func() { runs[i], errs[i] = b.Runs.Send(apptest.Context(t), c, run.Input{Text: "Go."}) })
 	}
 	wg.Wait()
 	started := -1
@@ -406,10 +380,10 @@ func TestOneRunAtATime(t *testing.T) {
 	if m := b.messages(c); len(m) != 1 {
 		t.Errorf("the refused ones left %d messages", len(m)-1)
 	}
-	if active, err := b.Runs.Active(t.Context(), c); err != nil || active.ID != runs[started].ID {
+	if active, err := b.Runs.Active(apptest.Context(t), c); err != nil || active.ID != runs[started].ID {
 		t.Errorf("got %+v, %v", active, err)
 	}
-	if err := b.Conversations.Delete(t.Context(), c); artel.CodeOf(err) != "run_active" {
+	if err := b.Conversations.Delete(apptest.Context(t), c); artel.CodeOf(err) != "run_active" {
 		t.Errorf("deleting got %v", err)
 	}
 	other := b.conversation()
@@ -428,22 +402,22 @@ func TestCancelInsideTheStream(t *testing.T) {
 		text += decode[artel.MessageDelta](t, e).Text
 		return strings.HasSuffix(text, "Half an answer")
 	})
-	if a, err := b.Artifacts.List(t.Context(), c, ""); err != nil || len(a) != 1 || !a[0].Live || a[0].Version != 3 {
+	if a, err := b.Artifacts.List(apptest.Context(t), c, ""); err != nil || len(a) != 1 || !a[0].Live || a[0].Version != 3 {
 		t.Errorf("while it runs: got %+v, %v", a, err)
 	}
-	r, err := b.Runs.Cancel(t.Context(), r.ID)
-	if err != nil || r.State != artel.RunCancelled || r.Error == nil || r.Error.Kind != artel.Canceled || r.Usage.Calls != 3 {
+	r, err := b.Runs.Cancel(apptest.Context(t), r.ID)
+	if err != nil || r.State != artel.RunCancelled || r.Error == nil || r.Error.Kind != artel.Canceled || r.Usage.Calls != 4 || !r.Usage.Estimated {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	all := b.events(c)
-	last := decode[artel.MessageCompleted](t, all[len(all)-2])
+	last := decode[artel.MessageCompleted](t, all[len(all)-3])
 	if !last.Partial || artel.TextOf(last.Message.Parts) != "Half an answer" || last.Message.ID != r.Reply {
 		t.Errorf("got %+v", last)
 	}
-	if v, _ := b.Versions.List(t.Context(), c, "note"); len(v) != 1 || b.text(c, "note", "") != "1 2 three" {
+	if v, _ := b.Versions.List(apptest.Context(t), c, "note"); len(v) != 1 || b.text(c, "note", "") != "1 2 three" {
 		t.Errorf("got versions %+v", v)
 	}
-	if _, err := b.Runs.Cancel(t.Context(), r.ID); artel.KindOf(err) != artel.Conflict {
+	if _, err := b.Runs.Cancel(apptest.Context(t), r.ID); artel.KindOf(err) != artel.Conflict {
 		t.Errorf("cancelling again: got %v", err)
 	}
 }
@@ -527,14 +501,14 @@ func TestClose(t *testing.T) {
 	c := b.conversation()
 	r := b.send(c, run.Input{Text: "Go."})
 	b.until(c, ofType(artel.EventMessageDelta))
-	if err := b.Close(t.Context()); err != nil {
+	if err := b.Close(apptest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	r, err := b.Runs.Find(t.Context(), r.ID)
+	r, err := b.Runs.Find(apptest.Context(t), r.ID)
 	if err != nil || r.State != artel.RunRunning || r.FinishedAt != nil { // the next process goes on with it
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if _, err := b.Runs.Send(t.Context(), c, run.Input{Text: "Late."}); artel.KindOf(err) != artel.Unavailable {
+	if _, err := b.Runs.Send(apptest.Context(t), c, run.Input{Text: "Late."}); artel.KindOf(err) != artel.Unavailable {
 		t.Errorf("sending afterwards: got %v", err)
 	}
 }
@@ -548,7 +522,7 @@ func TestCloseGivesUp(t *testing.T) {
 	}))
 	b.send(b.conversation(), run.Input{Text: "Go."})
 	<-asked // a run that is stopped before ends in time
-	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
+	ctx, stop := context.WithTimeout(apptest.Context(t), time.Millisecond)
 	defer stop()
 	if err := b.Close(ctx); artel.KindOf(err) != artel.Canceled {
 		t.Errorf("got %v", err)
@@ -566,27 +540,27 @@ func TestWiring(t *testing.T) {
 
 func TestMechanisms(t *testing.T) {
 	b := newBench(t, nil, func(c *app.Config) { c.Options.Artifacts.MaxBytes = 1 << 20 })
-	info, err := b.Mechanisms.Detect(t.Context(), app.Upload{Body: strings.NewReader("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), Filename: "a.txt"})
+	info, err := b.Mechanisms.Detect(apptest.Context(t), app.Upload{Body: strings.NewReader("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), Filename: "a.txt"})
 	if err != nil || info.MediaType != "image/png" {
 		t.Errorf("got %+v, %v", info, err)
 	}
 	var out bytes.Buffer
-	err = b.Mechanisms.Route(t.Context(), app.Upload{Body: strings.NewReader("hello"), Filename: "a.txt"}, app.Target{}, func(r *route.Result) error {
-		return r.Encode(t.Context(), &out)
+	err = b.Mechanisms.Route(apptest.Context(t), app.Upload{Body: strings.NewReader("hello"), Filename: "a.txt"}, app.Target{}, func(r *route.Result) error {
+		return r.Encode(apptest.Context(t), &out)
 	})
 	if err != nil || !strings.Contains(out.String(), "hello") {
 		t.Errorf("got %s, %v", &out, err)
 	}
 	broken := app.Upload{Body: io.MultiReader(strings.NewReader("abc"), errReader{})}
-	if _, err := b.Mechanisms.Detect(t.Context(), broken); artel.KindOf(err) != artel.Invalid {
+	if _, err := b.Mechanisms.Detect(apptest.Context(t), broken); artel.KindOf(err) != artel.Invalid {
 		t.Errorf("a body that breaks off: got %v", err)
 	}
-	if _, err := b.Mechanisms.Detect(t.Context(), app.Upload{Body: io.LimitReader(zeros{}, 1<<20+1)}); artel.KindOf(err) != artel.TooLarge || !strings.Contains(err.Error(), "1.0 MB") {
+	if _, err := b.Mechanisms.Detect(apptest.Context(t), app.Upload{Body: io.LimitReader(zeros{}, 1<<20+1)}); artel.KindOf(err) != artel.TooLarge || !strings.Contains(err.Error(), "1.0 MB") {
 		t.Errorf("a body over the limit: got %v", err)
 	}
 	b.noSpool()
 	b.config.Options.SpoolDir = b.spool + "/missing"
-	if _, err := b.open().Mechanisms.Detect(t.Context(), app.Upload{Body: strings.NewReader("x")}); artel.KindOf(err) != artel.Unavailable {
+	if _, err := b.open().Mechanisms.Detect(apptest.Context(t), app.Upload{Body: strings.NewReader("x")}); artel.KindOf(err) != artel.Unavailable {
 		t.Errorf("nowhere to put it: got %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/media/extract"
 	"github.com/artelhq/artel/media/picture"
 	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/model/route"
@@ -38,13 +39,13 @@ func (as *Artifacts) Stage(ctx context.Context, c artel.ConversationID, u Upload
 	if _, err := as.core.branch(ctx, c, ""); err != nil {
 		return artifact.Staged{}, err
 	}
-	return as.core.artifacts.Stage(ctx, u.Body, media.Hint{DeclaredType: u.DeclaredType, Filename: u.Filename})
+	return as.core.artifacts.Uploads.Stage(ctx, u.Body, media.Hint{DeclaredType: u.DeclaredType, Filename: u.Filename})
 }
 
 // Add makes artifacts of staged uploads, all or none. They are visible on
 // every branch until a message sends them.
 func (as *Artifacts) Add(ctx context.Context, c artel.ConversationID, staged []artifact.Staged) ([]artel.Artifact, error) {
-	return as.core.artifacts.Add(ctx, artel.OwnerOf(ctx), c, staged)
+	return as.core.artifacts.Uploads.Add(ctx, artel.OwnerOf(ctx), c, staged)
 }
 
 // List returns the artifacts of a branch with the edits of an active run, by
@@ -86,12 +87,12 @@ func (vs *Versions) List(ctx context.Context, c artel.ConversationID, id artel.A
 	if _, err := vs.core.branch(ctx, c, ""); err != nil {
 		return nil, err
 	}
-	return vs.core.artifacts.Versions(ctx, artel.OwnerOf(ctx), c, id)
+	return vs.core.artifacts.Versions.List(ctx, artel.OwnerOf(ctx), c, id)
 }
 
 // Find returns one visible version, and its text if it is text.
 func (vs *Versions) Find(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, *string, error) {
-	v, err := vs.core.artifacts.Version(ctx, artel.OwnerOf(ctx), c, id, number)
+	v, err := vs.core.artifacts.Versions.Get(ctx, artel.OwnerOf(ctx), c, id, number)
 	if err != nil || v.IsBinary() {
 		return v, nil, err
 	}
@@ -151,28 +152,38 @@ func (as *Artifacts) Route(ctx context.Context, c artel.ConversationID, id artel
 	}
 	ref, owner := a.MediaPart().Ref, artel.OwnerOf(ctx)
 	makers := as.core.makers(ctx, rendition.Source{Digest: a.Digest, MediaInfo: a.MediaInfo})
-	makers.Extract = func() (string, error) {
+	makers.Extract = func() (extract.Extracted, error) {
 		d, err := as.core.artifacts.Derived(ctx, owner, ref, at)
-		return d.Text, err
+		return d.Extracted, err
 	}
 	url := FileURL(ref)
 	if t.Inline {
 		url = ""
 	}
-	return route.New(route.Source{
+	return as.core.route(route.Source{
 		ID: string(a.ID), Filename: a.Filename, Info: a.MediaInfo, CreatedAt: a.CreatedAt, URL: url, ReadAs: string(a.ID), Makers: makers,
 		Text: func() (string, error) { return *text, nil },
 		Open: func() (io.ReadCloser, error) { return as.core.artifacts.Open(ctx, owner, ref, at) },
-	}, as.core.target(t), as.core.locale), nil
+	}, t)
 }
 
 // makers makes derived forms of stored bytes; they are cached.
 func (k *core) makers(ctx context.Context, s rendition.Source) route.Makers {
 	owner := artel.OwnerOf(ctx)
 	return route.Makers{
-		Transcribe: func() (string, error) {
+		Transcribe: func(pages int) (string, error) {
+			s := s
+			s.Pages = pages
 			words, err := k.renditions.Words(ctx, owner, s)
 			return words.Text, err
+		},
+		Pages: func(first, last int, f picture.Form) ([]route.Converted, error) {
+			all, err := k.renditions.Pages().Pictures(ctx, owner, s, first, last, f)
+			out := make([]route.Converted, len(all))
+			for i, r := range all {
+				out[i] = route.Converted{Info: r.MediaInfo, Open: func() (io.ReadCloser, error) { return k.renditions.Open(ctx, r.Digest) }}
+			}
+			return out, err
 		},
 		Convert: func(f picture.Form) (route.Converted, error) {
 			r, err := k.renditions.Picture(ctx, owner, s, f)

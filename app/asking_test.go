@@ -16,6 +16,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/run"
 )
 
@@ -75,7 +76,7 @@ func (b *bench) openQuestions(c artel.ConversationID, number int) map[artel.Agen
 		}
 		return seen == number
 	})
-	w, err := b.Runs.Waiting(b.t.Context(), c)
+	w, err := b.Runs.Waiting(apptest.Context(b.t), c)
 	if err != nil || len(w.Permissions) != 2 {
 		b.t.Fatalf("want two questions, got %+v, %v", w, err)
 	}
@@ -88,7 +89,7 @@ func (b *bench) openQuestions(c artel.ConversationID, number int) map[artel.Agen
 
 func (b *bench) state(r artel.Run) artel.RunState {
 	b.t.Helper()
-	found, err := b.Runs.Find(b.t.Context(), r.ID)
+	found, err := b.Runs.Find(apptest.Context(b.t), r.ID)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func (b *bench) state(r artel.Run) artel.RunState {
 
 func (b *bench) answer(p run.Permission, d artel.Decision) {
 	b.t.Helper()
-	if _, err := b.Permissions.Decide(b.t.Context(), p.Run, p.ID, d, ""); err != nil {
+	if _, err := b.Permissions.Decide(apptest.Context(b.t), p.Run, p.ID, d, ""); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -129,7 +130,7 @@ func TestSubagentsAsk(t *testing.T) {
 	if r = b.ended(r); r.State != artel.RunDone {
 		t.Fatalf("it ended as %s: %+v", r.State, r.Error)
 	}
-	if _, _, err := b.Artifacts.Find(t.Context(), c, "a", ""); !errors.Is(err, artel.NotFound) {
+	if _, _, err := b.Artifacts.Find(apptest.Context(t), c, "a", ""); !errors.Is(err, artel.NotFound) {
 		t.Errorf("what was denied is there: %v", err)
 	}
 	if got := b.text(c, "b", ""); got != "two" {
@@ -146,13 +147,13 @@ func TestSubagentsAsk(t *testing.T) {
 		}
 	}
 	r = b.ask(c, "And another.")
-	if _, _, err := b.Artifacts.Find(t.Context(), c, "c", ""); err != nil || r.State != artel.RunDone {
+	if _, _, err := b.Artifacts.Find(apptest.Context(t), c, "c", ""); err != nil || r.State != artel.RunDone {
 		t.Errorf("after always: %v, %+v", err, r)
 	}
 	root := artel.MessageID("")
 	r = b.send(c, run.Input{Text: "Elsewhere.", Parent: &root})
 	b.openQuestions(c, 4)
-	if _, err := b.Runs.Cancel(t.Context(), r.ID); err != nil {
+	if _, err := b.Runs.Cancel(apptest.Context(t), r.ID); err != nil {
 		t.Error(err)
 	}
 }
@@ -165,14 +166,14 @@ func TestQuestionsOfSubagentsSurviveRestart(t *testing.T) {
 	r := b.send(c, run.Input{Text: "Go."})
 	open := b.openQuestions(c, 2)
 	for _, who := range []artel.AgentName{"deep", "writer"} {
-		if err := b.Close(t.Context()); err != nil {
+		if err := b.Close(apptest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 		if s := b.state(r); s != artel.RunWaiting {
 			t.Fatalf("it was left as %s", s)
 		}
 		b.App = b.open()
-		if _, err := b.Recover(t.Context(), true); err != nil {
+		if _, err := b.Recover(apptest.Context(t), true); err != nil {
 			t.Fatal(err)
 		}
 		b.answer(open[who], artel.Allow)
@@ -199,10 +200,10 @@ func TestQuestionsOfSubagentsEnd(t *testing.T) {
 	c := b.conversation()
 	r := b.send(c, run.Input{Text: "Go."})
 	open := b.openQuestions(c, 2)
-	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
+	if r, err := b.Runs.Cancel(apptest.Context(t), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if w, err := b.Runs.Waiting(t.Context(), c); err != nil || len(w.Permissions) != 0 {
+	if w, err := b.Runs.Waiting(apptest.Context(t), c); err != nil || len(w.Permissions) != 0 {
 		t.Errorf("got %+v, %v", w, err)
 	}
 	ends := 0
@@ -244,7 +245,7 @@ func TestSilenceAndHaste(t *testing.T) {
 				if s := b.state(r); s != artel.RunDone {
 					t.Errorf("the run is %s", s)
 				}
-				list, err := b.Permissions.List(t.Context(), id)
+				list, err := b.Permissions.List(apptest.Context(t), id)
 				at := slices.IndexFunc(list, func(p run.Permission) bool { return p.Agent == "deep" })
 				if err != nil || at < 0 || list[at].Decision != artel.Deny || list[at].Reason != c.want {
 					t.Errorf("the questions are %+v, %v", list, err)
@@ -300,7 +301,7 @@ func crashWhileAsking(t *testing.T, when moment, k int) (survived bool) {
 
 // allowing lets somebody allow whatever is asked, until done is called.
 func (b *bench) allowing(c artel.ConversationID) (done func()) {
-	ctx, stop := context.WithCancel(b.t.Context())
+	ctx, stop := context.WithCancel(apptest.Context(b.t))
 	a := b.App
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -312,4 +313,45 @@ func (b *bench) allowing(c artel.ConversationID) (done func()) {
 		}
 	})
 	return func() { stop(); wg.Wait() }
+}
+
+// A lead that has given work away has not seen what was written: it cannot replace
+// it before it has read it.
+func TestLeadHasNotSeenWorkOfSubagents(t *testing.T) {
+	b := newBench(t, play(t, `-- message 1 --
+-- turn 1 --
+@call call_subagent {"agent": "writer", "instruction": "write a"}
+-- turn 2 --
+@call rewrite_artifact {"id": "a", "content": "mine"}
+-- turn 3 --
+@call read_artifact {"id": "a"}
+@call rewrite_artifact {"id": "a", "content": "ours"}
+-- turn 4 --
+Done.
+-- asked write a --
+-- turn 1 --
+@call create_artifact {"id": "a", "title": "A", "content": "one"}
+-- turn 2 --
+I have written a.
+`), func(c *app.Config) {
+		c.Agents = []agent.Definition{
+			{Name: agent.Lead, Prompt: "You lead.", Subagents: []artel.AgentName{"writer"}, Tools: []string{"read_artifact", "rewrite_artifact"}},
+			{Name: "writer", Prompt: "You write.", Tools: []string{"create_artifact"}},
+		}
+	})
+	c := b.conversation()
+	if r := b.ask(c, "Go."); r.State != artel.RunDone {
+		t.Fatalf("it ended as %s: %+v", r.State, r.Error)
+	}
+	var rewrites []bool
+	for _, e := range b.events(c) {
+		if e.Type == artel.EventToolCompleted {
+			if p := payload[artel.ToolCompleted](t, e); p.Name == "rewrite_artifact" {
+				rewrites = append(rewrites, p.OK)
+			}
+		}
+	}
+	if !slices.Equal(rewrites, []bool{false, true}) || b.text(c, "a", "") != "ours" {
+		t.Errorf("rewrites succeed: %v, want only the one after reading", rewrites)
+	}
 }

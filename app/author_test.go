@@ -12,6 +12,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/run/record"
@@ -56,7 +57,7 @@ func TestEachProcessorsOwnWork(t *testing.T) {
 		}
 	})
 	rules := pipeline.Setting{ID: pipeline.RegexProcessor, Config: json.RawMessage(`{"rules":[{"id":"shout","find":"by rule","replace":"BY RULE"}]}`)}
-	if _, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules}, 0); err != nil {
+	if _, err := b.Pipeline.SetLevel(apptest.Context(t), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules}, 0); err != nil {
 		t.Fatal(err)
 	}
 	c := b.conversation()
@@ -65,7 +66,7 @@ func TestEachProcessorsOwnWork(t *testing.T) {
 	calls++
 	second := b.ask(c, "And on.")
 	key := record.ContextKey{Run: second.ID, Number: 1}
-	all, err := b.Contexts.Passes(t.Context(), key, string(first.Message), "none")
+	all, err := b.Contexts.Passes(apptest.Context(t), key, string(first.Message), "none")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,11 +85,11 @@ func TestEachProcessorsOwnWork(t *testing.T) {
 	if !slices.Equal(got, want) || !slices.Equal(passes[0].Rules, []string{"shout"}) {
 		t.Errorf("got %v, want %v", passes, want)
 	}
-	d, err := b.Contexts.Diff(t.Context(), key, record.ContextKey{})
+	d, err := b.Contexts.Diff(apptest.Context(t), key, record.ContextKey{})
 	if err != nil || d.First == nil || !slices.Equal(d.First.Processors, []string{"late-word"}) || !strings.HasPrefix(d.First.Is, "LATE") {
 		t.Errorf("who made the calls differ: %+v, %v", d.First, err)
 	}
-	again, err := b.open().Contexts.Passes(t.Context(), key, string(first.Message))
+	again, err := b.open().Contexts.Passes(apptest.Context(t), key, string(first.Message))
 	if err != nil || len(again[string(first.Message)]) != len(want) {
 		t.Errorf("in another process: %v, %v", again, err)
 	}
@@ -101,12 +102,12 @@ func TestEachRulesOwnWork(t *testing.T) {
 	b := newBench(t, provide(l.generate))
 	rules := pipeline.Setting{ID: pipeline.RegexProcessor, Config: json.RawMessage(`{"rules":[
 		{"id":"last","find":"b","replace":"c","order":2},{"id":"first","find":"a","replace":"b","order":1},{"id":"never","find":"z","order":1},{"id":"end","find":"$(?![^])","replace":"!","order":3}]}`)}
-	if _, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules}, 0); err != nil {
+	if _, err := b.Pipeline.SetLevel(apptest.Context(t), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules}, 0); err != nil {
 		t.Fatal(err)
 	}
 	run := b.ask(b.conversation(), "a b")
 	for name, a := range map[string]*app.App{"here": b.App, "in another process": b.open()} {
-		all, err := a.Contexts.Passes(t.Context(), record.ContextKey{Run: run.ID, Number: 1}, string(run.Message))
+		all, err := a.Contexts.Passes(apptest.Context(t), record.ContextKey{Run: run.ID, Number: 1}, string(run.Message))
 		if err != nil {
 			t.Fatal(err)
 		}

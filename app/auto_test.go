@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
 )
@@ -94,7 +95,7 @@ func TestAuto(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &several{says: tt.says, fails: tt.fails}
 			b := newBench(t, provide(s.generate), services("words", "eyes:vision", "more:vision audio", "small"), func(c *app.Config) { c.Background.Selector = tt.selector })
-			conversation, err := b.Conversations.Create(t.Context(), app.NewConversation{Service: model.AutoService})
+			conversation, err := b.Conversations.Create(apptest.Context(t), app.NewConversation{Service: model.AutoService})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,10 +138,10 @@ func TestAutoByDefault(t *testing.T) {
 	b := newBench(t, provide((&several{}).generate), services("words", "eyes:vision"), func(c *app.Config) {
 		c.Services.Replace(c.Services.All(), nil, model.AutoService)
 	})
-	if got := b.Models.Preferred(t.Context()); got != model.AutoService {
+	if got := b.Models.Preferred(apptest.Context(t)); got != model.AutoService {
 		t.Errorf("what is used where nobody names one is %s", got)
 	}
-	fits, err := b.Models.Fit(t.Context(), "", []run.Candidate{{Filename: "a.png", Size: int64(len(dot)), Head: []byte(dot)}})
+	fits, err := b.Models.Fit(apptest.Context(t), "", []run.Candidate{{Filename: "a.png", Size: int64(len(dot)), Head: []byte(dot)}})
 	if err != nil || len(fits) != 1 || fits[0].Step != artel.StepNative {
 		t.Errorf("a picture would be sent as %+v, %v", fits, err)
 	}
@@ -182,7 +183,7 @@ func TestAutoFollowsTheBranch(t *testing.T) {
 			t.Errorf("%s: got %+v, want %s", tt.in.Text, r, tt.want)
 		}
 	}
-	preview, err := b.Previews.Build(t.Context(), c, run.Input{Text: "five", Service: model.AutoService})
+	preview, err := b.Previews.Build(apptest.Context(t), c, run.Input{Text: "five", Service: model.AutoService})
 	if err != nil || preview.Service != "eyes" {
 		t.Errorf("the preview is for %s, %v", preview.Service, err)
 	}

@@ -14,11 +14,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
-	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/sqlite/sqlitetest"
 )
 
 // cpu is how long this process has worked so far: on a machine that others use
@@ -54,28 +53,18 @@ type runner struct {
 }
 
 func newRunner(b *testing.B, messages int) *runner {
-	s, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "artel.db"), sqlite.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = s.Close() })
+	s := sqlitetest.Open(b, filepath.Join(b.TempDir(), "artel.db"))
 	instant := provide(func(_ context.Context, _ *model.Request, yield func(model.Delta, error) bool) {
 		_ = yield(model.TextDelta(strings.Repeat("Yes, that is so. ", 23)), nil) && yield(model.Finish{Reason: model.StopEnd}, nil)
 	})
 	service := model.DemoService()
 	service.Capabilities.ContextWindow.Value = 42_667 // a quarter is for the reply
 	r := new(runner)
-	r.app, err = app.New(app.Config{
-		Store: s, Blobs: blob.NewMemory(), Notifier: event.NewNotifier(),
-		Services:  model.NewRegistry([]model.Service{service}, service.ID),
-		Providers: map[model.Dialect]model.Provider{model.Demo: instant},
-		Options:   app.Options{Log: slog.New(slog.DiscardHandler), SpoolDir: b.TempDir()},
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = r.app.Close(context.Background()) })
-	c, err := r.app.Conversations.Create(b.Context(), app.NewConversation{})
+	config, _ := apptest.Config(b, instant)
+	config.Store, config.Services = s, model.NewRegistry([]model.Service{service}, service.ID)
+	config.Options.Log = slog.New(slog.DiscardHandler)
+	r.app = apptest.Open(b, config)
+	c, err := r.app.Conversations.Create(apptest.Context(b), app.NewConversation{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -89,11 +78,11 @@ func newRunner(b *testing.B, messages int) *runner {
 
 // run asks, and waits for the answer.
 func (r *runner) run(b *testing.B) artel.Run {
-	run, err := r.app.Runs.Send(b.Context(), r.c, run.Input{Parent: r.leaf, Text: fmt.Sprintf("%d: %s", b.N, strings.Repeat("Is that really so? ", 21))})
+	run, err := r.app.Runs.Send(apptest.Context(b), r.c, run.Input{Parent: r.leaf, Text: fmt.Sprintf("%d: %s", b.N, strings.Repeat("Is that really so? ", 21))})
 	if err != nil {
 		b.Fatal(err)
 	}
-	for e, err := range r.app.Events.Follow(b.Context(), r.c, r.seen, 0) {
+	for e, err := range r.app.Events.Follow(apptest.Context(b), r.c, r.seen, 0) {
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -101,7 +90,7 @@ func (r *runner) run(b *testing.B) artel.Run {
 			break
 		}
 	}
-	if run, err = r.app.Runs.Find(b.Context(), run.ID); err != nil || run.State != artel.RunDone {
+	if run, err = r.app.Runs.Find(apptest.Context(b), run.ID); err != nil || run.State != artel.RunDone {
 		b.Fatal(run.State, err)
 	}
 	return run

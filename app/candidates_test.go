@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
@@ -27,7 +28,7 @@ func TestPreviewOfChosenFiles(t *testing.T) {
 	c := b.conversation()
 	for _, at := range []artel.ConversationID{c, ""} {
 		long := strings.Repeat("long é ", 10_000)
-		p, err := b.Previews.Build(t.Context(), at, run.Input{Text: "What is in them?"},
+		p, err := b.Previews.Build(apptest.Context(t), at, run.Input{Text: "What is in them?"},
 			run.Candidate{Filename: "notes.md", Head: []byte("# The needle\n"), Size: 13},
 			run.Candidate{Filename: "notes.md", Head: []byte("another one\n"), Size: 12},
 			run.Candidate{Filename: "photo.jpg", Head: picture, Size: int64(len(picture))},
@@ -48,7 +49,7 @@ func TestPreviewOfChosenFiles(t *testing.T) {
 			t.Errorf("exact %v, pending %v, %d tokens", p.Exact, p.Pending, p.Tokens.Total)
 		}
 	}
-	if list, err := b.Artifacts.List(t.Context(), c, ""); err != nil || len(list) != 0 {
+	if list, err := b.Artifacts.List(apptest.Context(t), c, ""); err != nil || len(list) != 0 {
 		t.Errorf("a preview left the artifacts %v, %v", list, err)
 	}
 }
@@ -66,16 +67,16 @@ func TestGlance(t *testing.T) {
 		c.Services = model.NewRegistry([]model.Service{s, wide, endless}, s.ID)
 	})
 	id := b.conversation()
-	if err := b.config.Store.Update(t.Context(), artel.Local, func(tx store.Tx) error { return talk(tx, id, 700) }); err != nil {
+	if err := b.config.Store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error { return talk(tx, id, 700) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, service := range []artel.ServiceID{"", "wide", "endless"} {
 		in := run.Input{Text: "And now?", Service: service}
-		want, err := b.Previews.Build(t.Context(), id, in)
+		want, err := b.Previews.Build(apptest.Context(t), id, in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := b.Previews.Estimate(t.Context(), id, in)
+		got, err := b.Previews.Estimate(apptest.Context(t), id, in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,12 +116,12 @@ func BenchmarkGlance(b *testing.B) {
 				c.Services = model.NewRegistry([]model.Service{s}, s.ID)
 			})
 			id, i := x.conversation(), 0
-			if err := x.config.Store.Update(b.Context(), artel.Local, func(tx store.Tx) error { return talk(tx, id, n) }); err != nil {
+			if err := x.config.Store.Update(apptest.Context(b), artel.Local, func(tx store.Tx) error { return talk(tx, id, n) }); err != nil {
 				b.Fatal(err)
 			}
 			for b.Loop() {
 				i++
-				if _, err := x.Previews.Estimate(b.Context(), id, run.Input{Text: fmt.Sprint("And what of this? ", i, time.Now())}); err != nil {
+				if _, err := x.Previews.Estimate(apptest.Context(b), id, run.Input{Text: fmt.Sprint("And what of this? ", i, time.Now())}); err != nil {
 					b.Fatal(err)
 				}
 			}

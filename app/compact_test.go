@@ -15,10 +15,11 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/sqlite/sqlitetest"
 	"github.com/artelhq/artel/store/storetest"
 )
 
@@ -58,7 +59,7 @@ func (s *summer) generate(_ context.Context, r *model.Request, yield func(model.
 
 func (b *bench) compact(c artel.ConversationID) artel.Run {
 	b.t.Helper()
-	r, err := b.Runs.Compact(b.t.Context(), c)
+	r, err := b.Runs.Compact(apptest.Context(b.t), c)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestCompact(t *testing.T) {
 	s := &summer{}
 	b := newBench(t, provide(s.generate))
 	c := b.conversation()
-	if _, err := b.Runs.Compact(t.Context(), c); !errors.Is(err, artel.Invalid) {
+	if _, err := b.Runs.Compact(apptest.Context(t), c); !errors.Is(err, artel.Invalid) {
 		t.Errorf("an empty conversation: %v", err)
 	}
 	first := b.ask(c, "Remember the red crane.")
@@ -80,7 +81,7 @@ func TestCompact(t *testing.T) {
 		t.Fatalf("%+v", failed)
 	}
 	s.broken = false
-	conversation, err := b.Conversations.Find(t.Context(), c)
+	conversation, err := b.Conversations.Find(apptest.Context(t), c)
 	if err != nil || conversation.Leaf != first.Reply {
 		t.Fatalf("a failed compaction has moved the branch: %+v, %v", conversation, err)
 	}
@@ -89,10 +90,10 @@ func TestCompact(t *testing.T) {
 	if done.State != artel.RunDone || done.Usage.Calls != 1 {
 		t.Fatalf("%+v", done)
 	}
-	if conversation, err = b.Conversations.Find(t.Context(), c); err != nil {
+	if conversation, err = b.Conversations.Find(apptest.Context(t), c); err != nil {
 		t.Fatal(err)
 	}
-	branch, err := b.Messages.Branch(t.Context(), c, conversation.Leaf, 0)
+	branch, err := b.Messages.Branch(apptest.Context(t), c, conversation.Leaf, 0)
 	if err != nil || len(branch) != 3 {
 		t.Fatalf("%+v, %v", branch, err)
 	}
@@ -100,13 +101,14 @@ func TestCompact(t *testing.T) {
 	if !boundary.Summary || boundary.Covers != first.Reply || !strings.Contains(artel.TextOf(boundary.Parts), "Remember the red crane.") {
 		t.Errorf("%+v", boundary)
 	}
-	_, text, err := b.Artifacts.Find(t.Context(), c, "summary_1", boundary.ID)
+	_, text, err := b.Artifacts.Find(apptest.Context(t), c, "summary_1", boundary.ID)
 	if err != nil || text == nil || !strings.Contains(*text, string(first.Message)) || !strings.Contains(*text, string(first.Reply)) {
 		t.Errorf("%v, %v", text, err)
 	}
 	var types []artel.EventType
 	b.store(func(tx store.Tx) error {
 		events, err := tx.Events.Read(c, 0, 100)
+		types = nil
 		for _, e := range events {
 			if e.Run == done.ID {
 				types = append(types, e.Type)
@@ -133,11 +135,11 @@ func TestCompact(t *testing.T) {
 	if text := sent(); !strings.Contains(text, "## 1. Request") || strings.Contains(text, "An answer.") || strings.Contains(text, "artifact:summary_1") {
 		t.Errorf("after the compaction was sent:\n%s", text)
 	}
-	imported, err := b.bringIn(t.Context(), b.zip(c))
+	imported, err := b.bringIn(apptest.Context(t), b.zip(c))
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := b.Messages.List(t.Context(), imported.Conversation.ID, store.Page{Limit: 100})
+	list, _, err := b.Messages.List(apptest.Context(t), imported.Conversation.ID, store.Page{Limit: 100})
 	if err != nil || len(list) < 3 || !list[2].Summary || list[2].Covers != list[1].ID {
 		t.Errorf("the summary of an imported conversation covers something else: %+v, %v", list, err)
 	}
@@ -152,7 +154,7 @@ func TestCompact(t *testing.T) {
 // store runs fn on what is stored.
 func (b *bench) store(fn func(store.Tx) error) {
 	b.t.Helper()
-	if err := b.config.Store.Update(b.t.Context(), artel.Local, fn); err != nil {
+	if err := b.config.Store.Update(apptest.Context(b.t), artel.Local, fn); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -164,18 +166,14 @@ func TestDeathInACompaction(t *testing.T) {
 	watched := &storetest.Steps{At: func(string) error { return nil }}
 	s := &summer{}
 	b := newBench(t, provide(s.generate), func(config *app.Config) {
-		db, err := sqlite.Open(t.Context(), c.path, sqlite.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
+		db := sqlitetest.Open(t, c.path)
 		watched.Store, config.Store = db, watched
 	})
 	conv := b.conversation()
 	b.ask(conv, "Remember the red crane.")
 	watched.At = c.at
 	run := b.compact(conv)
-	if err := b.Close(t.Context()); err != nil || c.err != nil || run.State != artel.RunDone {
+	if err := b.Close(apptest.Context(t)); err != nil || c.err != nil || run.State != artel.RunDone {
 		t.Fatal(run, err, c.err)
 	}
 	both := func(b *bench) (summaries, artifacts int) {
@@ -184,7 +182,7 @@ func TestDeathInACompaction(t *testing.T) {
 				summaries++
 			}
 		}
-		list, err := b.Artifacts.List(t.Context(), conv, run.Message)
+		list, err := b.Artifacts.List(apptest.Context(t), conv, run.Message)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,10 +194,10 @@ func TestDeathInACompaction(t *testing.T) {
 			if m, a := both(next); m != a {
 				t.Errorf("%d summaries and %d artifacts", m, a)
 			}
-			if _, err := next.Recover(t.Context(), true); err != nil {
+			if _, err := next.Recover(apptest.Context(t), true); err != nil {
 				t.Fatal(err)
 			}
-			if r, err := next.Runs.Find(t.Context(), run.ID); errors.Is(err, artel.NotFound) {
+			if r, err := next.Runs.Find(apptest.Context(t), run.ID); errors.Is(err, artel.NotFound) {
 				return // it had not begun
 			} else if r = next.ended(r); r.State != artel.RunDone {
 				t.Errorf("it ended as %s: %+v", r.State, r.Error)

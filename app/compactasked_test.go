@@ -12,6 +12,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
@@ -83,12 +84,12 @@ func TestCompactionWhileARunWorks(t *testing.T) {
 			var failed error
 			w.before[number] = func() {
 				for range 2 {
-					r, err := b.Runs.Compact(t.Context(), c)
+					r, err := b.Runs.Compact(apptest.Context(t), c)
 					if taken = append(taken, r); err != nil {
 						failed = err
 					}
 				}
-				waits, _ = b.Runs.Waiting(t.Context(), c)
+				waits, _ = b.Runs.Waiting(apptest.Context(t), c)
 			}
 			r := b.ask(c, "Write it down.")
 			if failed != nil || len(taken) != 2 || taken[0].ID != r.ID || taken[1].ID != r.ID || !waits.Compaction {
@@ -107,11 +108,11 @@ func TestCompactionWhileARunWorks(t *testing.T) {
 			if answer, summary := strings.Index(branch, "It is done."), strings.Index(branch, "## 1. Request and intent"); (answer > summary) != (number == 1) {
 				t.Errorf("the branch reads %q", branch)
 			}
-			reply, err := b.Messages.Branch(t.Context(), c, r.Reply, 1)
+			reply, err := b.Messages.Branch(apptest.Context(t), c, r.Reply, 1)
 			if err != nil || len(reply) != 1 || artel.TextOf(reply[0].Parts) != "It is done." {
 				t.Errorf("its reply is %+v, %v", reply, err)
 			}
-			if waits, err := b.Runs.Waiting(t.Context(), c); err != nil || waits.Compaction {
+			if waits, err := b.Runs.Waiting(apptest.Context(t), c); err != nil || waits.Compaction {
 				t.Errorf("it waits still: %+v, %v", waits, err)
 			}
 			b.ask(c, "Go on.")
@@ -159,7 +160,7 @@ func TestCompactionInTheLastMoment(t *testing.T) {
 	c := b.conversation()
 	var failed error
 	w.before[2] = func() { // the next thing that is stored is the end of the run
-		s.set(func() { _, failed = b.Runs.Compact(t.Context(), c) })
+		s.set(func() { _, failed = b.Runs.Compact(apptest.Context(t), c) })
 	}
 	r := b.ask(c, "Write it down.")
 	if failed != nil || r.State != artel.RunDone || r.Usage.Calls != 3 {
@@ -175,21 +176,17 @@ func TestCompactionInTheLastMoment(t *testing.T) {
 
 // TestCompactionOfACancelledRun is told not to come.
 func TestCompactionOfACancelledRun(t *testing.T) {
-	g := newGated()
-	b := newBench(t, provide(g.generate))
-	c := b.conversation()
-	r := b.send(c, run.Input{Text: "Go."})
-	<-g.came
-	if _, err := b.Runs.Compact(t.Context(), c); err != nil {
+	g, b, c, r := working(t, "Go.")
+	if _, err := b.Runs.Compact(apptest.Context(t), c); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
+	if r, err := b.Runs.Cancel(apptest.Context(t), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	if p := b.theCompaction(c); p.OK || p.Error == nil {
 		t.Errorf("%+v", p)
 	}
-	if waits, err := b.Runs.Waiting(t.Context(), c); err != nil || waits.Compaction {
+	if waits, err := b.Runs.Waiting(apptest.Context(t), c); err != nil || waits.Compaction {
 		t.Errorf("it waits still: %+v, %v", waits, err)
 	}
 	g.may <- struct{}{}
@@ -217,7 +214,7 @@ func crashAskedToCompact(t *testing.T, when moment, k, number int) (survived boo
 	b := newBench(t, provide(w.generate), func(c *app.Config) { s.Store = c.Store; c.Store = s })
 	c := b.conversation()
 	a := b.App
-	w.before[number] = func() { _, _ = a.Runs.Compact(t.Context(), c) } // it may be dead by then
+	w.before[number] = func() { _, _ = a.Runs.Compact(apptest.Context(t), c) } // it may be dead by then
 	survived = b.dieAt(s, c, "Write it down.", k)
 	w.mu.Lock()
 	w.before = nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/store"
 )
@@ -21,7 +22,7 @@ func TestCondense(t *testing.T) {
 	list := artifact.New(b.config.Store, b.config.Blobs, artifact.Options{Now: func() time.Time { return now }})
 	// work makes documents that one run edits twice each.
 	work := func(c artel.ConversationID, documents int) {
-		err := b.config.Store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+		err := b.config.Store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error {
 			for i := range documents {
 				for n, text := range []string{"one two", "1 two", "1 2"} {
 					v := artel.Version{Parent: n, Run: "run_1", Digest: artel.NewDigest([32]byte{1}), MediaInfo: artel.MediaInfo{Kind: artel.KindText, Size: int64(len(text))}, CreatedAt: now}
@@ -30,8 +31,13 @@ func TestCondense(t *testing.T) {
 					}
 				}
 			}
-			return artifact.FoldRun(tx, c, "run_1")
+			return nil
 		})
+		if err == nil {
+			err = artifact.FoldRun(apptest.Context(t), b.config.Store, artel.Local, c, "run_1", func(fold func(store.Tx) error) error {
+				return b.config.Store.Update(apptest.Context(t), artel.Local, fold)
+			})
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +50,7 @@ func TestCondense(t *testing.T) {
 	young := b.conversation()
 	work(young, 1)
 	for _, want := range []int{many * 2 * 2, 0} {
-		if n, err := b.Condense(t.Context(), 23*time.Hour); err != nil || n != want {
+		if n, err := b.Condense(apptest.Context(t), 23*time.Hour); err != nil || n != want {
 			t.Fatalf("%d edits are gone, %v; want %d", n, err, want)
 		}
 	}
@@ -52,7 +58,7 @@ func TestCondense(t *testing.T) {
 		if got := b.text(c, id, ""); got != "1 2" {
 			t.Errorf("the text is %q", got)
 		}
-		_, err := list.TextAt(t.Context(), artel.Local, c, id, 1)
+		_, err := list.Versions.Text(apptest.Context(t), artel.Local, c, id, 1)
 		if c == young && err != nil || c != young && artel.KindOf(err) != artel.NotFound {
 			t.Errorf("the first edit: %v", err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/inspect"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/model"
@@ -68,7 +69,7 @@ func wire(t *testing.T, r *model.Request) string {
 
 func contextsOf(t *testing.T, b *bench, run artel.RunID) []record.ContextSummary {
 	t.Helper()
-	list, err := b.Contexts.List(t.Context(), run)
+	list, err := b.Contexts.List(apptest.Context(t), run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestContextsAreKept(t *testing.T) {
 			if (s.Previous == nil) != (n == 1) || n > 1 && (s.Prefix == nil || s.Prefix.Ratio < 0.5) {
 				t.Errorf("call %d: before it %+v, in common %+v", n, s.Previous, s.Prefix)
 			}
-			again, err := b.open().Contexts.Rebuild(t.Context(), s.ContextKey)
+			again, err := b.open().Contexts.Rebuild(apptest.Context(t), s.ContextKey)
 			if err != nil {
 				t.Fatalf("call %d: %v", n, err)
 			}
@@ -122,16 +123,16 @@ func TestContextsAreKept(t *testing.T) {
 	if n != 4 || len(l.requests) != 4 {
 		t.Fatalf("%d records of %d calls", n, len(l.requests))
 	}
-	raw, err := b.Contexts.Request(t.Context(), record.ContextKey{Run: first.ID, Number: 1})
+	raw, err := b.Contexts.Request(apptest.Context(t), record.ContextKey{Run: first.ID, Number: 1})
 	if err != nil || !json.Valid(raw.Body) || strings.Contains(string(raw.Body), "R0lGOD") || !strings.Contains(string(raw.Body), "sha256-") {
 		t.Errorf("the raw request: %s %v", raw.Body, err)
 	}
-	blocks, err := b.Contexts.Blocks(t.Context(), record.ContextKey{Run: first.ID, Number: 1})
+	blocks, err := b.Contexts.Blocks(apptest.Context(t), record.ContextKey{Run: first.ID, Number: 1})
 	if err != nil || len(blocks) != 2 || blocks[0].Processor != pipeline.InjectionAssembler || blocks[1].Processor != pipeline.SessionLoader ||
 		!slices.Equal(blocks[1].Changed, []string{pipeline.TranscriptionProcessor, pipeline.InjectionAssembler, pipeline.AssetResolver}) {
 		t.Errorf("blocks: %+v %v", blocks, err)
 	}
-	if _, err := b.Contexts.Find(artel.WithOwner(t.Context(), "eve"), record.ContextKey{Run: first.ID, Number: 1}); !errors.Is(err, artel.NotFound) {
+	if _, err := b.Contexts.Find(artel.WithOwner(apptest.Context(t), "eve"), record.ContextKey{Run: first.ID, Number: 1}); !errors.Is(err, artel.NotFound) {
 		t.Errorf("somebody else: %v", err)
 	}
 }
@@ -145,7 +146,7 @@ func TestPreviewIsSent(t *testing.T) {
 		return []model.Delta{model.TextDelta("Yes.")}
 	}}
 	b := newBench(t, provide(l.generate), withPermissions(agent.Permissions{"delete_artifact": agent.Deny}))
-	if _, err := b.Profiles.Set(t.Context(), pipeline.Profile{Name: "Ada", Persona: "counts"}, 0); err != nil {
+	if _, err := b.Profiles.Set(apptest.Context(t), pipeline.Profile{Name: "Ada", Persona: "counts"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	c := b.conversation()
@@ -158,7 +159,7 @@ func TestPreviewIsSent(t *testing.T) {
 		{Text: "", Attachments: []string{"note.txt", "dot.gif"}},
 		{Text: "At the root again.", Parent: new(artel.MessageID), Attachments: []string{"later.txt"}},
 	} {
-		p, err := b.Previews.Build(t.Context(), c, in)
+		p, err := b.Previews.Build(apptest.Context(t), c, in)
 		if err != nil || !p.Exact {
 			t.Fatalf("%d: %+v, %v", i, p.Error, err)
 		}
@@ -167,7 +168,7 @@ func TestPreviewIsSent(t *testing.T) {
 		run := b.ended(b.send(c, in))
 		got := contextsOf(t, b, run.ID)[0]
 		if got.RequestHash != p.RequestHash || got.Bytes != p.Bytes || got.Clock != p.Clock || got.Seed != p.Seed {
-			blocks, _ := b.Contexts.Blocks(t.Context(), got.ContextKey)
+			blocks, _ := b.Contexts.Blocks(apptest.Context(t), got.ContextKey)
 			for n := range min(len(blocks), len(p.Blocks)) {
 				if diff := cmp.Diff(p.Blocks[n].Parts, blocks[n].Parts); diff != "" {
 					t.Errorf("%d, message %d (-preview +sent):\n%s", i, n, diff)
@@ -180,13 +181,13 @@ func TestPreviewIsSent(t *testing.T) {
 		}
 	}
 	before := len(b.messages(c))
-	if p, err := b.Previews.Build(t.Context(), c, run.Input{}); err != nil || len(p.Blocks) < 3 {
+	if p, err := b.Previews.Build(apptest.Context(t), c, run.Input{}); err != nil || len(p.Blocks) < 3 {
 		t.Errorf("nothing written yet: %+v %v", p, err)
 	}
-	if p, err := b.Previews.Build(t.Context(), c, run.Input{Text: "see " + dataURI}); err != nil || p.Exact {
+	if p, err := b.Previews.Build(apptest.Context(t), c, run.Input{Text: "see " + dataURI}); err != nil || p.Exact {
 		t.Errorf("a file in the text: %v", err)
 	}
-	if _, err := b.Previews.Build(t.Context(), c, run.Input{Text: "x", Attachments: []string{"none.txt"}}); !errors.Is(err, artel.NotFound) {
+	if _, err := b.Previews.Build(apptest.Context(t), c, run.Input{Text: "x", Attachments: []string{"none.txt"}}); !errors.Is(err, artel.NotFound) {
 		t.Errorf("an attachment that is not there: %v", err)
 	}
 	if got := len(b.messages(c)); got != before {
@@ -202,7 +203,7 @@ func TestDiffNamesTheAuthor(t *testing.T) {
 	c := b.conversation()
 	first := b.ask(c, "Hello.")
 	second := b.ask(c, "More.")
-	d, err := b.Contexts.Diff(t.Context(), record.ContextKey{Run: second.ID, Number: 1}, record.ContextKey{})
+	d, err := b.Contexts.Diff(apptest.Context(t), record.ContextKey{Run: second.ID, Number: 1}, record.ContextKey{})
 	if err != nil || d.Before.Run != first.ID || d.First == nil || d.First.Cause != inspect.CauseText ||
 		!slices.Equal(d.First.Processors, []string{pipeline.InjectionAssembler}) || d.First.Message != string(first.Message) || !strings.Contains(d.First.Was, "system-reminder") {
 		t.Fatalf("the reminder: %+v %+v, %v", d, d.First, err)
@@ -214,29 +215,29 @@ func TestDiffNamesTheAuthor(t *testing.T) {
 	if want := []string{"same", "changed", "added", "added"}; !slices.Equal(changes, want) {
 		t.Errorf("got %v, want %v", changes, want)
 	}
-	level, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{{ID: pipeline.ConvertSystem, Enabled: new(true)}}, 0)
+	level, err := b.Pipeline.SetLevel(apptest.Context(t), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{{ID: pipeline.ConvertSystem, Enabled: new(true)}}, 0)
 	if err != nil || level.Revision != 1 {
 		t.Fatal(level, err)
 	}
 	third := b.ask(c, "Converted.")
-	d, err = b.Contexts.Diff(t.Context(), record.ContextKey{Run: third.ID, Number: 1}, record.ContextKey{Run: second.ID, Number: 1})
+	d, err = b.Contexts.Diff(apptest.Context(t), record.ContextKey{Run: third.ID, Number: 1}, record.ContextKey{Run: second.ID, Number: 1})
 	if err != nil || d.First.Cause != inspect.CauseText || !slices.Contains(d.First.Processors, pipeline.ConvertSystem) {
 		t.Errorf("the formatter: %+v, %v", d.First, err)
 	}
 	rules := pipeline.Setting{ID: pipeline.RegexProcessor, Config: json.RawMessage(`{"rules":[{"id":"shout","find":"Hello","replace":"HELLO"},{"id":"idle","find":"never there","replace":""}]}`)}
-	if _, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules, {ID: pipeline.ConvertSystem, Enabled: new(true)}}, 1); err != nil {
+	if _, err := b.Pipeline.SetLevel(apptest.Context(t), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules, {ID: pipeline.ConvertSystem, Enabled: new(true)}}, 1); err != nil {
 		t.Fatal(err)
 	}
 	fourth := b.ask(c, "By rule.")
-	d, err = b.Contexts.Diff(t.Context(), record.ContextKey{Run: fourth.ID, Number: 1}, record.ContextKey{})
+	d, err = b.Contexts.Diff(apptest.Context(t), record.ContextKey{Run: fourth.ID, Number: 1}, record.ContextKey{})
 	if err != nil || !slices.Equal(d.First.Processors, []string{pipeline.RegexProcessor}) || !slices.Equal(d.First.Rules, []string{"shout"}) || !strings.HasPrefix(d.First.Is, "ELLO") {
 		t.Errorf("the rule: %+v, %v", d.First, err)
 	}
-	if _, err := b.Contexts.Diff(t.Context(), record.ContextKey{Run: first.ID, Number: 1}, record.ContextKey{}); !errors.Is(err, artel.NotFound) {
+	if _, err := b.Contexts.Diff(apptest.Context(t), record.ContextKey{Run: first.ID, Number: 1}, record.ContextKey{}); !errors.Is(err, artel.NotFound) {
 		t.Errorf("nothing before: %v", err)
 	}
 	other := b.ask(b.conversation(), "Elsewhere.")
-	if _, err := b.Contexts.Diff(t.Context(), record.ContextKey{Run: first.ID, Number: 1}, record.ContextKey{Run: other.ID, Number: 1}); !errors.Is(err, artel.NotFound) {
+	if _, err := b.Contexts.Diff(apptest.Context(t), record.ContextKey{Run: first.ID, Number: 1}, record.ContextKey{Run: other.ID, Number: 1}); !errors.Is(err, artel.NotFound) {
 		t.Errorf("another conversation: %v", err)
 	}
 }
@@ -245,7 +246,7 @@ func TestDiffNamesTheAuthor(t *testing.T) {
 func TestFailedContexts(t *testing.T) {
 	b := newBench(t, provide((&listener{}).generate))
 	c := b.conversation()
-	if _, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Service: "demo"}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: json.RawMessage(`{"max_tokens":20}`)}}, 0); err != nil {
+	if _, err := b.Pipeline.SetLevel(apptest.Context(t), settings.LevelAt{Service: "demo"}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: json.RawMessage(`{"max_tokens":20}`)}}, 0); err != nil {
 		t.Fatal(err)
 	}
 	failed := b.ask(c, "Hello.")
@@ -253,10 +254,10 @@ func TestFailedContexts(t *testing.T) {
 	if failed.State != artel.RunFailed || len(got) != 1 || got[0].Error == nil || got[0].Error.Kind != artel.TooLarge || got[0].Error.Processor != pipeline.TokenLimiter {
 		t.Fatalf("%+v, %+v", failed, got)
 	}
-	if _, err := b.Contexts.Rebuild(t.Context(), got[0].ContextKey); !errors.Is(err, artel.Conflict) {
+	if _, err := b.Contexts.Rebuild(apptest.Context(t), got[0].ContextKey); !errors.Is(err, artel.Conflict) {
 		t.Errorf("there was no request: %v", err)
 	}
-	p, err := b.Previews.Build(t.Context(), c, run.Input{Text: "Again."})
+	p, err := b.Previews.Build(apptest.Context(t), c, run.Input{Text: "Again."})
 	if err != nil || p.Exact || p.Error == nil || p.Error.Processor != pipeline.TokenLimiter {
 		t.Errorf("a preview of it: %+v %v", p, err)
 	}
@@ -274,7 +275,7 @@ func TestDamagedRecord(t *testing.T) {
 	if r := b.ask(c, "And now?"); r.State != artel.RunDone {
 		t.Errorf("the run is %s: %+v", r.State, r.Error)
 	}
-	if _, err := b.Contexts.Find(t.Context(), record.ContextKey{Run: first.ID, Number: 2}); artel.KindOf(err) != artel.Internal || !strings.Contains(err.Error(), "damaged") {
+	if _, err := b.Contexts.Find(apptest.Context(t), record.ContextKey{Run: first.ID, Number: 2}); artel.KindOf(err) != artel.Internal || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("the damaged record: %v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
 )
@@ -27,6 +28,17 @@ type gated struct {
 	calls []*model.Request
 	came  chan struct{} // one for each call
 	may   chan struct{}
+}
+
+// working makes a bench with a run whose first model call waits at the gate.
+func working(t *testing.T, text string, changes ...func(*app.Config)) (*gated, *bench, artel.ConversationID, artel.Run) {
+	t.Helper()
+	g := newGated()
+	b := newBench(t, provide(g.generate), changes...)
+	c := b.conversation()
+	r := b.send(c, run.Input{Text: text})
+	<-g.came
+	return g, b, c, r
 }
 
 func newGated() *gated { return &gated{came: make(chan struct{}, 100), may: make(chan struct{}, 100)} }
@@ -62,11 +74,11 @@ func lastSaid(r *model.Request) string {
 // said returns the texts of the active branch, root first.
 func (b *bench) said(c artel.ConversationID) string {
 	b.t.Helper()
-	found, err := b.Conversations.Find(b.t.Context(), c)
+	found, err := b.Conversations.Find(apptest.Context(b.t), c)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	branch, err := b.Messages.Branch(b.t.Context(), c, found.Leaf, 0)
+	branch, err := b.Messages.Branch(apptest.Context(b.t), c, found.Leaf, 0)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -80,27 +92,23 @@ func (b *bench) said(c artel.ConversationID) string {
 }
 
 func TestQueue(t *testing.T) {
-	g := newGated()
-	b := newBench(t, provide(g.generate))
-	c := b.conversation()
-	first := b.send(c, run.Input{Text: "one"})
-	<-g.came
-	if _, err := b.Runs.Send(t.Context(), c, run.Input{Text: "two"}); artel.CodeOf(err) != run.CodeRunActive {
+	g, b, c, first := working(t, "one")
+	if _, err := b.Runs.Send(apptest.Context(t), c, run.Input{Text: "two"}); artel.CodeOf(err) != run.CodeRunActive {
 		t.Errorf("without queueing: got %v", err)
 	}
 	second := b.send(c, run.Input{Text: "two", Queue: true})
 	third := b.send(c, run.Input{Text: "three", Queue: true})
 	fourth := b.send(c, run.Input{Text: "four", Queue: true})
 	for _, r := range []artel.Run{second, third, fourth} {
-		if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunQueued || r.State != artel.RunQueued {
+		if found, err := b.Runs.Find(apptest.Context(t), r.ID); err != nil || found.State != artel.RunQueued || r.State != artel.RunQueued {
 			t.Errorf("got %+v, %v; want a queued run", found, err)
 		}
 	}
-	w, err := b.Runs.Waiting(t.Context(), c)
+	w, err := b.Runs.Waiting(apptest.Context(t), c)
 	if err != nil || len(w.Queued) != 3 || w.Queued[0].Text != "two" || w.Queued[2].Run != fourth.ID || w.Queued[0].Message != second.Message {
 		t.Errorf("got %+v, %v", w, err)
 	}
-	if r, err := b.Runs.Cancel(t.Context(), third.ID); err != nil || r.State != artel.RunCancelled {
+	if r, err := b.Runs.Cancel(apptest.Context(t), third.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	for range 3 {
@@ -114,10 +122,10 @@ func TestQueue(t *testing.T) {
 	if got, want := b.said(c), "one | answer to one | two | answer to two | four | answer to four"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if w, err = b.Runs.Waiting(t.Context(), c); err != nil || len(w.Queued) != 0 {
+	if w, err = b.Runs.Waiting(apptest.Context(t), c); err != nil || len(w.Queued) != 0 {
 		t.Errorf("got %+v, %v", w, err)
 	}
-	if _, err := b.Runs.Cancel(t.Context(), third.ID); !errors.Is(err, artel.Conflict) {
+	if _, err := b.Runs.Cancel(apptest.Context(t), third.ID); !errors.Is(err, artel.Conflict) {
 		t.Errorf("cancelled twice: %v", err)
 	}
 	if n := strings.Count(typesOf(b.events(c)), "message_queued"); n != 3 {
@@ -128,13 +136,9 @@ func TestQueue(t *testing.T) {
 // TestQueueGoesOnAfterCancelling: the next message's turn comes also when the
 // run before it ends badly.
 func TestQueueGoesOnAfterCancelling(t *testing.T) {
-	g := newGated()
-	b := newBench(t, provide(g.generate))
-	c := b.conversation()
-	first := b.send(c, run.Input{Text: "one"})
-	<-g.came
+	g, b, c, first := working(t, "one")
 	second := b.send(c, run.Input{Text: "two", Queue: true})
-	if _, err := b.Runs.Cancel(t.Context(), first.ID); err != nil {
+	if _, err := b.Runs.Cancel(apptest.Context(t), first.ID); err != nil {
 		t.Fatal(err)
 	}
 	g.may <- struct{}{}
@@ -146,23 +150,19 @@ func TestQueueGoesOnAfterCancelling(t *testing.T) {
 // TestQueueSurvivesRestart: what waits when the server stops is begun with by
 // the next one.
 func TestQueueSurvivesRestart(t *testing.T) {
-	g := newGated()
-	b := newBench(t, provide(g.generate))
-	c := b.conversation()
-	b.send(c, run.Input{Text: "one"})
-	<-g.came
+	g, b, c, _ := working(t, "one")
 	second := b.send(c, run.Input{Text: "two", Queue: true})
-	if err := b.Close(t.Context()); err != nil {
+	if err := b.Close(apptest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	b.App = b.open()
-	if r, err := b.Runs.Find(t.Context(), second.ID); err != nil || r.State != artel.RunQueued {
+	if r, err := b.Runs.Find(apptest.Context(t), second.ID); err != nil || r.State != artel.RunQueued {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	for range 4 {
 		g.may <- struct{}{}
 	}
-	if _, err := b.Recover(t.Context(), true); err != nil {
+	if _, err := b.Recover(apptest.Context(t), true); err != nil {
 		t.Fatal(err)
 	}
 	if r := b.ended(second); r.State != artel.RunDone {
@@ -174,17 +174,13 @@ func TestQueueSurvivesRestart(t *testing.T) {
 }
 
 func TestInject(t *testing.T) {
-	g := newGated()
-	b := newBench(t, provide(g.generate))
-	c := b.conversation()
-	r := b.send(c, run.Input{Text: "one"})
-	<-g.came
+	g, b, c, r := working(t, "one")
 	for _, text := range []string{"also this", "and that"} {
-		if i, err := b.Runs.Inject(t.Context(), r.ID, text); err != nil || i.Text != text || i.Run != r.ID {
+		if i, err := b.Runs.Inject(apptest.Context(t), r.ID, text); err != nil || i.Text != text || i.Run != r.ID {
 			t.Fatalf("got %+v, %v", i, err)
 		}
 	}
-	if w, err := b.Runs.Waiting(t.Context(), c); err != nil || len(w.Injections) != 2 {
+	if w, err := b.Runs.Waiting(apptest.Context(t), c); err != nil || len(w.Injections) != 2 {
 		t.Errorf("got %+v, %v", w, err)
 	}
 	g.may <- struct{}{} // the answer comes, and the run does not end
@@ -196,10 +192,10 @@ func TestInject(t *testing.T) {
 	if got, want := b.said(c), "one | answer to one | also this | and that | answer to and that"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if _, err := b.Runs.Inject(t.Context(), r.ID, "late"); artel.CodeOf(err) != run.CodeRunNotActive {
+	if _, err := b.Runs.Inject(apptest.Context(t), r.ID, "late"); artel.CodeOf(err) != run.CodeRunNotActive {
 		t.Errorf("into a run that has ended: %v", err)
 	}
-	if _, err := b.Runs.Inject(t.Context(), r.ID, " "); !errors.Is(err, artel.Invalid) {
+	if _, err := b.Runs.Inject(apptest.Context(t), r.ID, " "); !errors.Is(err, artel.Invalid) {
 		t.Errorf("nothing: %v", err)
 	}
 }
@@ -207,15 +203,11 @@ func TestInject(t *testing.T) {
 // TestInjectedIsKept: what was said to a run that ends badly stands in the
 // conversation all the same.
 func TestInjectedIsKept(t *testing.T) {
-	g := newGated()
-	b := newBench(t, provide(g.generate))
-	c := b.conversation()
-	r := b.send(c, run.Input{Text: "one"})
-	<-g.came
-	if _, err := b.Runs.Inject(t.Context(), r.ID, "also this"); err != nil {
+	g, b, c, r := working(t, "one")
+	if _, err := b.Runs.Inject(apptest.Context(t), r.ID, "also this"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Runs.Cancel(t.Context(), r.ID); err != nil {
+	if _, err := b.Runs.Cancel(apptest.Context(t), r.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := b.said(c), "one | also this"; got != want {
@@ -254,7 +246,7 @@ func (b *bench) question(r artel.Run) artel.PermissionRequested {
 
 func (b *bench) decide(r artel.Run, q artel.PermissionRequested, d artel.Decision) {
 	b.t.Helper()
-	if p, err := b.Permissions.Decide(b.t.Context(), r.ID, q.Permission, d, ""); err != nil || p.Decision != d {
+	if p, err := b.Permissions.Decide(apptest.Context(b.t), r.ID, q.Permission, d, ""); err != nil || p.Decision != d {
 		b.t.Fatalf("got %+v, %v", p, err)
 	}
 }
@@ -266,23 +258,23 @@ func TestPermissions(t *testing.T) {
 			c := b.conversation()
 			r := b.send(c, run.Input{Text: "Go."})
 			q := b.question(r)
-			if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunWaiting {
+			if found, err := b.Runs.Find(apptest.Context(t), r.ID); err != nil || found.State != artel.RunWaiting {
 				t.Errorf("got %+v, %v", found, err)
 			}
-			if w, err := b.Runs.Waiting(t.Context(), c); err != nil || len(w.Permissions) != 1 || w.Permissions[0].ID != q.Permission {
+			if w, err := b.Runs.Waiting(apptest.Context(t), c); err != nil || len(w.Permissions) != 1 || w.Permissions[0].ID != q.Permission {
 				t.Errorf("got %+v, %v", w, err)
 			}
 			if q.Name != "create_artifact" || !strings.Contains(string(q.Arguments), "note") {
 				t.Errorf("got %+v", q)
 			}
 			b.decide(r, q, d)
-			if _, err := b.Permissions.Decide(t.Context(), r.ID, q.Permission, d, ""); !errors.Is(err, artel.Conflict) {
+			if _, err := b.Permissions.Decide(apptest.Context(t), r.ID, q.Permission, d, ""); !errors.Is(err, artel.Conflict) {
 				t.Errorf("answered twice: %v", err)
 			}
 			if r = b.ended(r); r.State != artel.RunDone {
 				t.Fatalf("it ended as %s: %+v", r.State, r.Error)
 			}
-			_, _, err := b.Artifacts.Find(t.Context(), c, "note", "")
+			_, _, err := b.Artifacts.Find(apptest.Context(t), c, "note", "")
 			if made := err == nil; made != (d != artel.Deny) {
 				t.Errorf("the note is there: %v", made)
 			}
@@ -312,12 +304,12 @@ func TestPermissionComment(t *testing.T) {
 		strings.Repeat("x", 4001): artel.TooLarge,
 		"data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7": artel.Invalid,
 	} {
-		if _, err := b.Permissions.Decide(t.Context(), r.ID, q.Permission, artel.Deny, comment); !errors.Is(err, kind) {
+		if _, err := b.Permissions.Decide(apptest.Context(t), r.ID, q.Permission, artel.Deny, comment); !errors.Is(err, kind) {
 			t.Errorf("%.20q: got %v, want kind %s", comment, err, kind)
 		}
 	}
 	const why = "Put it into the report instead."
-	if p, err := b.Permissions.Decide(t.Context(), r.ID, q.Permission, artel.Deny, " "+why+"\n"); err != nil || p.Comment != why {
+	if p, err := b.Permissions.Decide(apptest.Context(t), r.ID, q.Permission, artel.Deny, " "+why+"\n"); err != nil || p.Comment != why {
 		t.Fatalf("got %+v, %v", p, err)
 	}
 	b.ended(r)
@@ -338,7 +330,7 @@ func TestPermissionComment(t *testing.T) {
 	if !told {
 		t.Error("the model was not told why")
 	}
-	list, err := b.Permissions.List(t.Context(), c)
+	list, err := b.Permissions.List(apptest.Context(t), c)
 	if err != nil || len(list) != 1 || list[0].ID != q.Permission || list[0].Decision != artel.Deny || list[0].Comment != why {
 		t.Errorf("the questions of the conversation are %+v, %v", list, err)
 	}
@@ -362,18 +354,18 @@ func TestPermissionTimeout(t *testing.T) {
 		b := newBench(t, play(t, asks), withPermissions(agent.Permissions{"create_artifact": agent.Ask}))
 		c := b.conversation()
 		began := time.Now()
-		r, err := b.Runs.Send(t.Context(), c, run.Input{Text: "Go."})
+		r, err := b.Runs.Send(apptest.Context(t), c, run.Input{Text: "Go."})
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(299 * time.Second)
 		synctest.Wait()
-		if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunWaiting {
+		if found, err := b.Runs.Find(apptest.Context(t), r.ID); err != nil || found.State != artel.RunWaiting {
 			t.Errorf("after %v: %+v, %v", time.Since(began), found, err)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunDone {
+		if found, err := b.Runs.Find(apptest.Context(t), r.ID); err != nil || found.State != artel.RunDone {
 			t.Errorf("after %v: %+v, %v", time.Since(began), found, err)
 		}
 		for _, e := range b.events(c) {
@@ -394,21 +386,21 @@ func TestPermissionSurvivesRestart(t *testing.T) {
 	c := b.conversation()
 	r := b.send(c, run.Input{Text: "Go."})
 	q := b.question(r)
-	if err := b.Close(t.Context()); err != nil {
+	if err := b.Close(apptest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunWaiting {
+	if found, err := b.Runs.Find(apptest.Context(t), r.ID); err != nil || found.State != artel.RunWaiting {
 		t.Fatalf("got %+v, %v", found, err)
 	}
 	b.App = b.open()
-	if _, err := b.Recover(t.Context(), true); err != nil {
+	if _, err := b.Recover(apptest.Context(t), true); err != nil {
 		t.Fatal(err)
 	}
 	b.decide(r, q, artel.Allow)
 	if r = b.ended(r); r.State != artel.RunDone {
 		t.Errorf("it ended as %s: %+v", r.State, r.Error)
 	}
-	if _, _, err := b.Artifacts.Find(t.Context(), c, "note", ""); err != nil {
+	if _, _, err := b.Artifacts.Find(apptest.Context(t), c, "note", ""); err != nil {
 		t.Error(err)
 	}
 	if n := strings.Count(typesOf(b.events(c)), "permission_requested"); n != 1 {
@@ -423,13 +415,13 @@ func TestPermissionEndsWithItsRun(t *testing.T) {
 	c := b.conversation()
 	r := b.send(c, run.Input{Text: "Go."})
 	q := b.question(r)
-	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
+	if r, err := b.Runs.Cancel(apptest.Context(t), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if _, err := b.Permissions.Decide(t.Context(), r.ID, q.Permission, artel.Allow, ""); !errors.Is(err, artel.Conflict) {
+	if _, err := b.Permissions.Decide(apptest.Context(t), r.ID, q.Permission, artel.Allow, ""); !errors.Is(err, artel.Conflict) {
 		t.Errorf("got %v", err)
 	}
-	if w, err := b.Runs.Waiting(t.Context(), c); err != nil || len(w.Permissions) != 0 {
+	if w, err := b.Runs.Waiting(apptest.Context(t), c); err != nil || len(w.Permissions) != 0 {
 		t.Errorf("got %+v, %v", w, err)
 	}
 }
@@ -462,7 +454,7 @@ func TestCancelInATool(t *testing.T) {
 	c := b.conversation()
 	r := b.send(c, run.Input{Text: "Go."})
 	<-begun
-	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
+	if r, err := b.Runs.Cancel(apptest.Context(t), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	if got := b.text(c, "note", ""); got != "one" {
@@ -479,7 +471,7 @@ func TestCancelTakesEffectAtOnce(t *testing.T) {
 	c := b.conversation()
 	r := b.send(c, run.Input{Text: "Go."})
 	b.until(c, ofType(artel.EventMessageDelta))
-	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
+	if r, err := b.Runs.Cancel(apptest.Context(t), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	if got := b.said(c); got != "Go. | Half" {

@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,7 +13,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/media/scrub"
+	"github.com/artelhq/artel/pipeline/macro"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
@@ -25,21 +28,26 @@ type NewConversation struct {
 	Title   string
 	Agent   artel.AgentName
 	Service artel.ServiceID
+
+	// Greeting is the position of the greeting of the agent that becomes the first
+	// message; nil: the conversation is empty.
+	Greeting *int
 }
 
 // maxTitle is the longest title in code points.
 const maxTitle = 256
 
-// Create makes an empty conversation. An unknown agent or service is of kind
+// Create makes a conversation. An unknown agent, service or greeting is of kind
 // Invalid.
 func (cs *Conversations) Create(ctx context.Context, n NewConversation) (artel.Conversation, error) {
 	n.Title = scrub.Line(n.Title)
 	if utf8.RuneCountInString(n.Title) > maxTitle {
 		return artel.Conversation{}, artel.Errorf(artel.TooLarge, "app.Conversations.Create", "title", "longer than %d characters", maxTitle)
 	}
-	if n.Agent != "" {
-		err := cs.core.view(ctx, func(tx store.Tx) error {
-			_, err := cs.core.settings.Reader.Agent(tx, n.Agent)
+	greeting := ""
+	if n.Agent != "" || n.Greeting != nil {
+		err := cs.core.view(ctx, func(tx store.Tx) (err error) {
+			greeting, err = cs.core.greeting(tx, n)
 			return err
 		})
 		if err != nil {
@@ -56,8 +64,41 @@ func (cs *Conversations) Create(ctx context.Context, n NewConversation) (artel.C
 		ID: artel.NewConversationID(now), Title: strings.TrimSpace(n.Title), Agent: n.Agent, Service: n.Service,
 		CreatedAt: now, UpdatedAt: now,
 	}
-	err := cs.core.update(ctx, func(tx store.Tx) error { return tx.Conversations.Create(c) })
+	err := cs.core.update(ctx, func(tx store.Tx) error {
+		if greeting == "" {
+			return tx.Conversations.Create(c)
+		}
+		m := artel.Message{
+			ID: artel.NewMessageID(now), Conversation: c.ID, Role: artel.RoleAssistant, Parts: artel.Parts{artel.Text{Text: greeting}}, Agent: n.Agent, CreatedAt: now,
+		}
+		if err := tx.Conversations.Create(c); err != nil {
+			return err
+		}
+		if err := tx.Messages.Create(m); err != nil {
+			return err
+		}
+		c.Leaf = m.ID
+		return tx.Conversations.Update(c)
+	})
 	return c, err
+}
+
+// greeting returns the first message of a new conversation, with its macros
+// expanded; "": none.
+func (k *core) greeting(tx store.Tx, n NewConversation) (string, error) {
+	d, err := k.settings.Reader.Agent(tx, n.Agent)
+	if err != nil || n.Greeting == nil {
+		return "", err
+	}
+	if i := *n.Greeting; i < 0 || i >= len(d.Greetings) {
+		return "", artel.Errorf(artel.Invalid, "app.Conversations.Create", "greeting", "is %d, and the agent %s has %d greetings; the first is 0", i, d.Name, len(d.Greetings))
+	}
+	user, err := k.settings.Reader.Profile(tx)
+	if err != nil {
+		return "", err
+	}
+	text, err := d.Pipeline().ExpandGreeting(d.Greetings[*n.Greeting], user, macro.Context{Now: d.Time(k.now()), Seed: rand.Text()})
+	return strings.TrimSpace(text), err
 }
 
 // Find returns one conversation.
@@ -126,7 +167,10 @@ func (cs *Conversations) Delete(ctx context.Context, id artel.ConversationID) er
 		case !errors.Is(err, artel.NotFound):
 			return err
 		}
-		return tx.Conversations.Delete(id, cs.core.now())
+		if err := tx.Conversations.Delete(id, cs.core.now()); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, cs.core.now(), audit.Act{Action: audit.ConversationDeleted, Target: string(id)})
 	})
 }
 
@@ -135,6 +179,9 @@ func (cs *Conversations) Delete(ctx context.Context, id artel.ConversationID) er
 func (cs *Conversations) Restore(ctx context.Context, id artel.ConversationID) (c artel.Conversation, err error) {
 	err = cs.core.update(ctx, func(tx store.Tx) error {
 		if err := tx.Conversations.Restore(id); err != nil {
+			return err
+		}
+		if err := audit.Record(ctx, tx, cs.core.now(), audit.Act{Action: audit.ConversationRestored, Target: string(id)}); err != nil {
 			return err
 		}
 		c, err = tx.Conversations.Get(id)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
@@ -20,13 +21,13 @@ import (
 func TestRename(t *testing.T) {
 	b := newBench(t, play(t, writes))
 	older, c := b.conversation(), b.conversation()
-	before, err := b.Conversations.Find(t.Context(), older)
+	before, err := b.Conversations.Find(apptest.Context(t), older)
 	if err != nil {
 		t.Fatal(err)
 	}
 	longest := strings.Repeat("长", 256)
 	for title, want := range map[string]string{"  Ein \t": "Ein", longest: longest, "\u00a0x\u3000": "x", "a\u200fb": "a\u200fb"} {
-		got, err := b.Conversations.Rename(t.Context(), older, title)
+		got, err := b.Conversations.Rename(apptest.Context(t), older, title)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +35,7 @@ func TestRename(t *testing.T) {
 		if diff := cmp.Diff(before, got); diff != "" { // UpdatedAt too
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if found, err := b.Conversations.Find(t.Context(), older); err != nil || found != got {
+		if found, err := b.Conversations.Find(apptest.Context(t), older); err != nil || found != got {
 			t.Errorf("got %+v, %v; want what Rename returned", found, err)
 		}
 	}
@@ -42,23 +43,23 @@ func TestRename(t *testing.T) {
 		"": artel.Invalid, " \n\t ": artel.Invalid, "a\nb": artel.Invalid, "a\x00b": artel.Invalid, "a\u2028b": artel.Invalid, "a\xffb": artel.Invalid,
 		longest + "长": artel.TooLarge,
 	} {
-		if _, err := b.Conversations.Rename(t.Context(), older, title); artel.KindOf(err) != want {
+		if _, err := b.Conversations.Rename(apptest.Context(t), older, title); artel.KindOf(err) != want {
 			t.Errorf("%q: got %v, want kind %s", title, err, want)
 		}
 	}
-	if _, err := b.Conversations.Rename(t.Context(), artel.NewConversationID(time.Now()), "x"); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.Conversations.Rename(apptest.Context(t), artel.NewConversationID(time.Now()), "x"); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("an unknown conversation: got %v", err)
 	}
-	if _, err := b.Conversations.Rename(artel.WithOwner(t.Context(), "mallory"), older, "x"); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.Conversations.Rename(artel.WithOwner(apptest.Context(t), "mallory"), older, "x"); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("as somebody else: got %v", err)
 	}
 	// What a person has named keeps its name, before the first message and after.
 	for _, title := range []string{"Mine", "Mine again"} {
-		if _, err := b.Conversations.Rename(t.Context(), c, title); err != nil {
+		if _, err := b.Conversations.Rename(apptest.Context(t), c, title); err != nil {
 			t.Fatal(err)
 		}
 		b.ask(c, "An automatic title.")
-		if got, err := b.Conversations.Find(t.Context(), c); err != nil || got.Title != title {
+		if got, err := b.Conversations.Find(apptest.Context(t), c); err != nil || got.Title != title {
 			t.Errorf("got %q, %v; want %q", got.Title, err, title)
 		}
 	}
@@ -70,7 +71,7 @@ func TestSearch(t *testing.T) {
 	b.conversation()
 	b.ask(c, "Where does the ferry go?")
 	for search, n := range map[string]int{"": 2, "ferry": 1, "LIGHTHOUSE ferry": 1, "airport": 0} {
-		items, _, err := b.Conversations.List(t.Context(), store.ConversationQuery{Search: search})
+		items, _, err := b.Conversations.List(apptest.Context(t), store.ConversationQuery{Search: search})
 		if err != nil || len(items) != n {
 			t.Errorf("%q: got %+v, %v; want %d", search, items, err, n)
 		}
@@ -78,7 +79,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("got excerpt %q", items[0].Excerpt)
 		}
 	}
-	if _, _, err := b.Conversations.List(t.Context(), store.ConversationQuery{Search: strings.Repeat("x", 201)}); artel.KindOf(err) != artel.Invalid {
+	if _, _, err := b.Conversations.List(apptest.Context(t), store.ConversationQuery{Search: strings.Repeat("x", 201)}); artel.KindOf(err) != artel.Invalid {
 		t.Errorf("a search that is too long: got %v", err)
 	}
 }
@@ -94,21 +95,21 @@ func TestDeleteAndRestore(t *testing.T) {
 	r := b.ask(c, "Go.")
 	up := b.upload(c, "a.txt", "private")
 	uses := map[string]func() error{
-		"find": func() error { _, err := b.Conversations.Find(t.Context(), c); return err },
+		"find": func() error { _, err := b.Conversations.Find(apptest.Context(t), c); return err },
 		"send": func() error {
-			_, err := b.Runs.Send(t.Context(), c, run.Input{Text: " ", Attachments: []string{"nothing"}})
+			_, err := b.Runs.Send(apptest.Context(t), c, run.Input{Text: " ", Attachments: []string{"nothing"}})
 			if artel.CodeOf(err) == artel.CodeArtifactNotFound { // the conversation is there
 				return nil
 			}
 			return err
 		},
-		"rename":   func() error { _, err := b.Conversations.Rename(t.Context(), c, "x"); return err },
-		"branch":   func() error { _, err := b.Messages.Branch(t.Context(), c, r.Reply, 1); return err },
-		"run":      func() error { _, err := b.Runs.Find(t.Context(), r.ID); return err },
-		"events":   func() error { _, err := b.Events.Last(t.Context(), c); return err },
-		"artifact": func() error { _, _, err := b.Artifacts.Find(t.Context(), c, "note", ""); return err },
+		"rename":   func() error { _, err := b.Conversations.Rename(apptest.Context(t), c, "x"); return err },
+		"branch":   func() error { _, err := b.Messages.Branch(apptest.Context(t), c, r.Reply, 1); return err },
+		"run":      func() error { _, err := b.Runs.Find(apptest.Context(t), r.ID); return err },
+		"events":   func() error { _, err := b.Events.Last(apptest.Context(t), c); return err },
+		"artifact": func() error { _, _, err := b.Artifacts.Find(apptest.Context(t), c, "note", ""); return err },
 		"digest": func() error {
-			f, err := b.Files.Open(t.Context(), artel.BlobRef(up.Digest).String())
+			f, err := b.Files.Open(apptest.Context(t), artel.BlobRef(up.Digest).String())
 			return closed(f, err)
 		},
 	}
@@ -128,7 +129,7 @@ func TestDeleteAndRestore(t *testing.T) {
 	}
 	restore := func(want artel.Kind) {
 		t.Helper()
-		got, err := b.Conversations.Restore(t.Context(), c)
+		got, err := b.Conversations.Restore(apptest.Context(t), c)
 		if artel.KindOf(err) != want || err == nil && got.ID != c {
 			t.Errorf("got %+v, %v, want kind %q", got, err, want)
 		}
@@ -137,16 +138,16 @@ func TestDeleteAndRestore(t *testing.T) {
 	restore(artel.NotFound)
 	remove := func() {
 		t.Helper()
-		if err := b.Conversations.Delete(t.Context(), c); err != nil {
+		if err := b.Conversations.Delete(apptest.Context(t), c); err != nil {
 			t.Fatal(err)
 		}
 	}
 	remove()
 	expect("deleted", artel.NotFound)
-	if err := b.Conversations.Delete(t.Context(), c); artel.KindOf(err) != artel.NotFound {
+	if err := b.Conversations.Delete(apptest.Context(t), c); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("deleting again: got %v", err)
 	}
-	if _, err := b.Conversations.Restore(artel.WithOwner(t.Context(), "mallory"), c); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.Conversations.Restore(artel.WithOwner(apptest.Context(t), "mallory"), c); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("restoring as somebody else: got %v", err)
 	}
 	ahead.Store(int64(59 * time.Minute))

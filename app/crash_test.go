@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/store"
@@ -135,7 +136,7 @@ func crashAt(t *testing.T, when moment, k int) (survived bool) {
 	b.config.Store = s.Store
 	b.App = b.open()
 	kept := answersIn(b.events(c))
-	if _, err := b.Recover(t.Context(), true); err != nil {
+	if _, err := b.Recover(apptest.Context(t), true); err != nil {
 		t.Fatal(err)
 	}
 	b.afterCrash(c, steps)
@@ -159,7 +160,7 @@ func answersIn(events []artel.Event) (n int) {
 func (b *bench) afterCrash(c artel.ConversationID, steps []step) {
 	b.t.Helper()
 	for _, m := range b.messages(c)[:min(1, len(b.messages(c)))] {
-		r, err := b.Runs.Find(b.t.Context(), m.Run)
+		r, err := b.Runs.Find(apptest.Context(b.t), m.Run)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -174,7 +175,7 @@ func (b *bench) afterCrash(c artel.ConversationID, steps []step) {
 	if got := b.text(c, "doc", ""); got != steps[len(steps)-1].want {
 		b.t.Errorf("the document is %q", got)
 	}
-	journal, err := b.Versions.History(b.t.Context(), c, "doc", artifact.Journal)
+	journal, err := b.Versions.History(apptest.Context(b.t), c, "doc", artifact.Journal)
 	if err != nil || len(journal) != len(steps) {
 		b.t.Fatalf("%d edits are journalled: %v", len(journal), err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
@@ -29,7 +30,7 @@ func TestAttachments(t *testing.T) {
 	b := newBench(t, play(t, "-- turn 1 --\nSeen.\n"))
 	c := b.conversation()
 	up := b.upload(c, "Photo.txt", "smile")
-	if list, _ := b.Artifacts.List(t.Context(), c, ""); len(list) != 1 {
+	if list, _ := b.Artifacts.List(apptest.Context(t), c, ""); len(list) != 1 {
 		t.Fatalf("the upload is not visible: %+v", list)
 	}
 	r := b.ended(b.send(c, run.Input{Attachments: []string{up.Ref.String()}}))
@@ -38,7 +39,7 @@ func TestAttachments(t *testing.T) {
 	if !ok || media.Ref.Version != 1 || media.Ref.Conversation != c || media.Filename != "Photo.txt" || media.Size != 5 {
 		t.Errorf("got %+v", m.Parts)
 	}
-	if found, _ := b.Conversations.Find(t.Context(), c); found.Title != "Photo.txt" {
+	if found, _ := b.Conversations.Find(apptest.Context(t), c); found.Title != "Photo.txt" {
 		t.Errorf("got title %q", found.Title)
 	}
 	root := artel.MessageID("")
@@ -62,7 +63,7 @@ func TestAttachments(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := b.Runs.Send(t.Context(), c, tt.in)
+			_, err := b.Runs.Send(apptest.Context(t), c, tt.in)
 			if artel.KindOf(err) != tt.kind {
 				t.Errorf("got %v, kind %s", err, artel.KindOf(err))
 			}
@@ -81,7 +82,7 @@ func TestPinnedAttachment(t *testing.T) {
 	b := newBench(t, play(t, "-- turn 1 --\nSeen.\n"))
 	c := b.conversation()
 	b.upload(c, "note.txt", "one")
-	if r, err := b.Tools.Call(t.Context(), c, "rewrite_artifact", json.RawMessage(`{"id":"note.txt","content":"second"}`), app.Target{}); err != nil || r.IsError {
+	if r, err := b.Tools.Call(apptest.Context(t), c, "rewrite_artifact", json.RawMessage(`{"id":"note.txt","content":"second"}`), app.Target{}, false); err != nil || r.IsError {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	b.ended(b.send(c, run.Input{Attachments: []string{"note.txt@1", "note.txt"}}))
@@ -95,7 +96,7 @@ func TestDeletedIsNotAttached(t *testing.T) {
 	b := newBench(t, play(t, "-- turn 1 --\nSeen.\n"))
 	c := b.conversation()
 	b.upload(c, "note.txt", "one")
-	err := b.config.Store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+	err := b.config.Store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error {
 		v := artel.Version{Parent: 1, Author: "user", Update: artel.UpdateDelete, MediaInfo: artel.MediaInfo{MediaType: "text/plain", Kind: artel.KindText}, CreatedAt: time.Now()}
 		empty := ""
 		n, err := tx.Journal.Append(c, "note.txt", v, &empty)
@@ -108,7 +109,7 @@ func TestDeletedIsNotAttached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Runs.Send(t.Context(), c, run.Input{Attachments: []string{"note.txt"}}); artel.CodeOf(err) != artel.CodeArtifactNotFound {
+	if _, err := b.Runs.Send(apptest.Context(t), c, run.Input{Attachments: []string{"note.txt"}}); artel.CodeOf(err) != artel.CodeArtifactNotFound {
 		t.Errorf("got %v", err)
 	}
 }
@@ -122,26 +123,26 @@ func TestBranches(t *testing.T) {
 	if second.State != artel.RunDone {
 		t.Fatalf("got %+v", second.Error)
 	}
-	versions, err := b.Versions.List(t.Context(), c, "note")
+	versions, err := b.Versions.List(apptest.Context(t), c, "note")
 	if err != nil || len(versions) != 2 {
 		t.Fatalf("got %+v, %v", versions, err)
 	}
 	for at, want := range map[artel.MessageID]int{first.Reply: 1, second.Reply: 2, "": 2} {
-		if a, _, err := b.Artifacts.Find(t.Context(), c, "note", at); err != nil || a.Version != want {
+		if a, _, err := b.Artifacts.Find(apptest.Context(t), c, "note", at); err != nil || a.Version != want {
 			t.Errorf("at %q: got version %d, %v; want %d", at, a.Version, err, want)
 		}
 	}
-	branch, err := b.Messages.Branch(t.Context(), c, first.Reply, 0)
+	branch, err := b.Messages.Branch(apptest.Context(t), c, first.Reply, 0)
 	if err != nil || len(branch) != 4 || branch[3].ID != first.Reply {
 		t.Errorf("got %+v, %v", branch, err)
 	}
 	other := b.conversation()
 	missing := artel.NewMessageID(time.Now())
 	for _, parent := range []artel.MessageID{missing, first.Reply} {
-		if _, err := b.Runs.Send(t.Context(), other, run.Input{Text: "x", Parent: &parent}); artel.KindOf(err) != artel.NotFound {
+		if _, err := b.Runs.Send(apptest.Context(t), other, run.Input{Text: "x", Parent: &parent}); artel.KindOf(err) != artel.NotFound {
 			t.Errorf("parent %s: got %v", parent, err)
 		}
-		if _, err := b.Artifacts.List(t.Context(), other, parent); artel.KindOf(err) != artel.NotFound {
+		if _, err := b.Artifacts.List(apptest.Context(t), other, parent); artel.KindOf(err) != artel.NotFound {
 			t.Errorf("at %s: got %v", parent, err)
 		}
 	}
@@ -153,7 +154,7 @@ func TestOwners(t *testing.T) {
 	c := b.conversation()
 	r := b.ask(c, "Go.")
 	up := b.upload(c, "a.txt", "private")
-	me, mallory := t.Context(), artel.WithOwner(t.Context(), "mallory")
+	me, mallory := apptest.Context(t), artel.WithOwner(apptest.Context(t), "mallory")
 	pinned := artel.Ref{Conversation: c, Artifact: up.ID, Version: 1}.String()
 	uses := map[string]func(context.Context) error{
 		"find":     func(ctx context.Context) error { _, err := b.Conversations.Find(ctx, c); return err },
@@ -191,7 +192,7 @@ func TestOwners(t *testing.T) {
 			return closed(f, err)
 		},
 		"tool": func(ctx context.Context) error {
-			_, err := b.Tools.Call(ctx, c, "list_artifacts", nil, app.Target{})
+			_, err := b.Tools.Call(ctx, c, "list_artifacts", nil, app.Target{}, false)
 			return err
 		},
 		"answer": func(ctx context.Context) error { _, err := b.Answers.Find(ctx, "key"); return err },
@@ -242,18 +243,18 @@ func TestFilesSayWhatTheyAre(t *testing.T) {
 	b := newBench(t, play(t, writes))
 	c := b.conversation()
 	b.ask(c, "Go.")
-	head, err := b.Files.Open(t.Context(), artel.Ref{Conversation: c, Artifact: "note"}.String())
-	if err != nil || head.Immutable || head.Filename != "note" || head.Digest == "" {
+	head, err := b.Files.Open(apptest.Context(t), artel.Ref{Conversation: c, Artifact: "note"}.String())
+	if err != nil || head.Immutable || head.Filename != "note.md" || head.Digest == "" {
 		t.Errorf("got %+v, %v", head, err)
 	}
 	_ = closed(head, err)
-	fixed, err := b.Files.Open(t.Context(), artel.Ref{Conversation: c, Artifact: "note", Version: 3}.String())
+	fixed, err := b.Files.Open(apptest.Context(t), artel.Ref{Conversation: c, Artifact: "note", Version: 3}.String())
 	if err != nil || !fixed.Immutable || fixed.Digest != head.Digest {
 		t.Errorf("got %+v, %v", fixed, err)
 	}
 	_ = closed(fixed, err)
 	for _, ref := range []string{"note", "artifact:note", "blob:sha256-00", "", "/etc/passwd", artel.NewDigest([32]byte{}).Hex()} {
-		if _, err := b.Files.Open(t.Context(), ref); artel.KindOf(err) != artel.NotFound {
+		if _, err := b.Files.Open(apptest.Context(t), ref); artel.KindOf(err) != artel.NotFound {
 			t.Errorf("%q: got %v", ref, err)
 		}
 	}
@@ -291,7 +292,7 @@ func TestFollowCarriesContent(t *testing.T) {
 		}
 	}
 	check("while only the journal has it")
-	if _, err := b.Runs.Cancel(t.Context(), r.ID); err != nil {
+	if _, err := b.Runs.Cancel(apptest.Context(t), r.ID); err != nil {
 		t.Fatal(err)
 	}
 	check("after it was folded")
@@ -303,7 +304,7 @@ func TestFollowCarriesContent(t *testing.T) {
 			after = e.Seq
 		}
 	}
-	for e, err := range b.Events.Follow(t.Context(), c, after, 0) {
+	for e, err := range b.Events.Follow(apptest.Context(t), c, after, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +327,7 @@ func TestLongContentIsOmitted(t *testing.T) {
 	b := newBench(t, nil)
 	c := b.conversation()
 	long, _ := json.Marshal(map[string]string{"id": "long", "title": "Long", "content": strings.Repeat("界", artel.SnapshotLimit+1)})
-	if r, err := b.Tools.Call(t.Context(), c, "create_artifact", long, app.Target{}); err != nil || r.IsError {
+	if r, err := b.Tools.Call(apptest.Context(t), c, "create_artifact", long, app.Target{}, false); err != nil || r.IsError {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	e := b.until(c, ofType(artel.EventArtifactCreated))
@@ -340,7 +341,7 @@ func TestToolsOutsideARun(t *testing.T) {
 	c := b.conversation()
 	call := func(name, args string) string {
 		t.Helper()
-		r, err := b.Tools.Call(t.Context(), c, name, json.RawMessage(args), app.Target{})
+		r, err := b.Tools.Call(apptest.Context(t), c, name, json.RawMessage(args), app.Target{}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +349,7 @@ func TestToolsOutsideARun(t *testing.T) {
 	}
 	call("create_artifact", `{"id":"mine","title":"Mine","content":"one"}`)
 	call("update_artifact", `{"id":"mine","edits":[{"old":"one","new":"two"}]}`)
-	versions, err := b.Versions.List(t.Context(), c, "mine")
+	versions, err := b.Versions.List(apptest.Context(t), c, "mine")
 	if err != nil || len(versions) != 2 || versions[1].Author != "user" {
 		t.Errorf("got %+v, %v", versions, err)
 	}
@@ -358,10 +359,10 @@ func TestToolsOutsideARun(t *testing.T) {
 	if got := call("read_artifact", `{"id":"nothing"}`); !strings.Contains(got, "no such artifact") {
 		t.Errorf("got %s", got)
 	}
-	if _, err := b.Tools.Call(t.Context(), c, "fly", nil, app.Target{}); artel.KindOf(err) != artel.NotFound || artel.CodeOf(err) != "tool_not_found" {
+	if _, err := b.Tools.Call(apptest.Context(t), c, "fly", nil, app.Target{}, false); artel.KindOf(err) != artel.NotFound || artel.CodeOf(err) != "tool_not_found" {
 		t.Errorf("got %v", err)
 	}
-	if n := len(b.Tools.List(t.Context())); n < 6 {
+	if n := len(b.Tools.List(apptest.Context(t))); n < 6 {
 		t.Errorf("got %d tools", n)
 	}
 }
@@ -370,7 +371,7 @@ func TestAnswers(t *testing.T) {
 	now := time.Now()
 	b := newBench(t, nil, func(c *app.Config) { c.Options.Now = func() time.Time { return now } })
 	keep := func(key string) error {
-		return b.Answers.Keep(t.Context(), store.Answer{Key: key, Status: 200, Body: []byte("{}")})
+		return b.Answers.Keep(apptest.Context(t), store.Answer{Key: key, Status: 200, Body: []byte("{}")})
 	}
 	if err := keep("a"); err != nil {
 		t.Fatal(err)
@@ -378,14 +379,14 @@ func TestAnswers(t *testing.T) {
 	if err := keep("a"); artel.KindOf(err) != artel.Conflict {
 		t.Errorf("the same key again: got %v", err)
 	}
-	if a, err := b.Answers.Find(t.Context(), "a"); err != nil || string(a.Body) != "{}" || a.CreatedAt.IsZero() {
+	if a, err := b.Answers.Find(apptest.Context(t), "a"); err != nil || string(a.Body) != "{}" || a.CreatedAt.IsZero() {
 		t.Errorf("got %+v, %v", a, err)
 	}
 	now = now.Add(app.KeepAnswers + time.Second)
 	if err := keep("b"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Answers.Find(t.Context(), "a"); !errors.Is(err, artel.NotFound) {
+	if _, err := b.Answers.Find(apptest.Context(t), "a"); !errors.Is(err, artel.NotFound) {
 		t.Errorf("an old answer is kept: %v", err)
 	}
 }
@@ -406,7 +407,7 @@ func TestTitles(t *testing.T) {
 	} {
 		c := b.conversation()
 		b.ask(c, text)
-		if found, err := b.Conversations.Find(t.Context(), c); err != nil || found.Title != want {
+		if found, err := b.Conversations.Find(apptest.Context(t), c); err != nil || found.Title != want {
 			t.Errorf("%q: got %q, want %q, %v", text, found.Title, want, err)
 		}
 	}
@@ -419,15 +420,15 @@ func TestConversationsAreChecked(t *testing.T) {
 		"agent":   {Agent: "nobody"},
 		"service": {Service: "nothing"},
 	} {
-		if _, err := b.Conversations.Create(t.Context(), n); artel.KindOf(err) != artel.Invalid && artel.KindOf(err) != artel.TooLarge {
+		if _, err := b.Conversations.Create(apptest.Context(t), n); artel.KindOf(err) != artel.Invalid && artel.KindOf(err) != artel.TooLarge {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	c, err := b.Conversations.Create(t.Context(), app.NewConversation{Title: " Mine ", Agent: "lead_agent", Service: b.Models.Default(t.Context()).ID})
+	c, err := b.Conversations.Create(apptest.Context(t), app.NewConversation{Title: " Mine ", Agent: "lead_agent", Service: b.Models.Default(apptest.Context(t)).ID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := b.Conversations.Find(t.Context(), c.ID); err != nil || found != c || c.Title != "Mine" {
+	if found, err := b.Conversations.Find(apptest.Context(t), c.ID); err != nil || found != c || c.Title != "Mine" {
 		t.Errorf("got %+v, made %+v, %v", found, c, err)
 	}
 }

@@ -14,9 +14,11 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/sqlite/sqlitetest"
 	"github.com/artelhq/artel/store/storetest"
 )
 
@@ -86,7 +88,7 @@ func TestDeathAtEveryStep(t *testing.T) {
 	}
 	plays = append(plays, func() model.Delta { return model.TextDelta("Done.") })
 	for range 2 { // the second finds all in the file
-		s, err := sqlite.Open(t.Context(), c.path, sqlite.Options{})
+		s, err := sqlite.Open(apptest.Context(t), c.path, sqlite.Options{})
 		if err == nil {
 			err = s.Close()
 		}
@@ -96,16 +98,12 @@ func TestDeathAtEveryStep(t *testing.T) {
 	}
 	watched := &storetest.Steps{At: func(string) error { return nil }}
 	b := newBench(t, following(make([]int, len(plays)), plays...), func(config *app.Config) {
-		s, err := sqlite.Open(t.Context(), c.path, sqlite.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
+		s := sqlitetest.Open(t, c.path)
 		watched.Store, config.Store = s, watched
 	})
 	conv := b.conversation()
 	watched.At = c.at
-	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, stop := context.WithTimeout(apptest.Context(t), 5*time.Minute)
 	defer stop()
 	if _, err := b.Runs.Send(ctx, conv, run.Input{Text: "Go."}); err != nil {
 		t.Fatal(err)
@@ -118,7 +116,7 @@ func TestDeathAtEveryStep(t *testing.T) {
 			break
 		}
 	}
-	if err := b.Close(t.Context()); err != nil || c.err != nil {
+	if err := b.Close(apptest.Context(t)); err != nil || c.err != nil {
 		t.Fatal(err, c.err)
 	}
 	for _, name := range []string{"Journal.Append", "Journal.Fold", "Events.Append", "Messages.Create", "Runs.Update", "commit"} {
@@ -141,11 +139,7 @@ func after(t *testing.T, b *bench, d death) *bench {
 			t.Fatal(err)
 		}
 	}
-	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := sqlitetest.Open(t, path)
 	next := &bench{t: t, config: b.config, log: b.log, spool: b.spool}
 	next.config.Store = s
 	next.App = next.open()
@@ -155,7 +149,7 @@ func after(t *testing.T, b *bench, d death) *bench {
 // goOn has another process go on with the run.
 func goOn(t *testing.T, b *bench, conv artel.ConversationID, steps []step, d death) {
 	next := after(t, b, d)
-	if _, err := next.Recover(t.Context(), true); err != nil {
+	if _, err := next.Recover(apptest.Context(t), true); err != nil {
 		t.Fatal(err)
 	}
 	next.afterCrash(conv, steps)

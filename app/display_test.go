@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
 )
@@ -25,7 +26,7 @@ func TestDisplayed(t *testing.T) {
 		c.Options.Context.Settings.Deployment = []pipeline.Setting{{ID: pipeline.RegexProcessor, Config: json.RawMessage(
 			`{"rules":[{"find":"<think>.*?</think>","roles":["assistant"]},{"find":"two","replace":"2","stages":["request"]}]}`)}}
 	})
-	_, err := b.Profiles.Set(t.Context(), pipeline.Profile{Name: "Ada", Rules: json.RawMessage(
+	_, err := b.Profiles.Set(apptest.Context(t), pipeline.Profile{Name: "Ada", Rules: json.RawMessage(
 		`{"rules":[{"find":"Ann","replace":"{{user}}","stages":["display"]},{"find":"$(?![^])","replace":"!","depth":{"max":0}},{"id":"bad","find":"("}]}`)}, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -40,14 +41,14 @@ func TestDisplayed(t *testing.T) {
 		}
 		return out
 	}
-	shown, err := b.Rules.Displayed(t.Context(), c, stored, 0)
+	shown, err := b.Rules.Displayed(apptest.Context(t), c, stored, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"one", "Yes, Ada.", "two", "Yes, Ada.!"}, texts(shown)); diff != "" {
 		t.Error("shown (-want +got):", diff)
 	}
-	if shown, err = b.Rules.Displayed(t.Context(), c, stored[:2], 2); err != nil || texts(shown)[1] != "Yes, Ada." {
+	if shown, err = b.Rules.Displayed(apptest.Context(t), c, stored[:2], 2); err != nil || texts(shown)[1] != "Yes, Ada." {
 		t.Errorf("the older ones: %q, %v", texts(shown), err)
 	}
 	if got := texts(b.messages(c)); got[1] != "<think>hm</think>Yes, Ann." {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/store"
 )
@@ -28,7 +29,7 @@ func encodedSample(t *testing.T, name string) (data []byte, encoded string) {
 // TestTitlesLoseTheirMedia: a description stands where there were bytes, by
 // whichever way a person gives a title.
 func TestTitlesLoseTheirMedia(t *testing.T) {
-	ctx := t.Context()
+	ctx := apptest.Context(t)
 	b := newBench(t, play(t, writes))
 	_, encoded := encodedSample(t, "red.png")
 	written, want := "See "+encoded, "See [image/png, 96 bytes]"
@@ -60,7 +61,7 @@ func TestTitlesLoseTheirMedia(t *testing.T) {
 // TestImportLosesMedia: nothing that a ZIP says beside the contents of
 // artifacts keeps bytes that stand there as text.
 func TestImportLosesMedia(t *testing.T) {
-	ctx := t.Context()
+	ctx := apptest.Context(t)
 	b := newBench(t, play(t, writes))
 	data, encoded := encodedSample(t, "red.png")
 	changed := map[string]bool{}

@@ -12,6 +12,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/pipeline"
 )
@@ -37,30 +38,30 @@ func TestEntries(t *testing.T) {
 		}
 		return l
 	}
-	l := level(p.SetEntry(t.Context(), at, pipeline.Setting{ID: pipeline.ConvertSystem, Enabled: &yes}, 0))
+	l := level(p.SetEntry(apptest.Context(t), at, pipeline.Setting{ID: pipeline.ConvertSystem, Enabled: &yes}, 0))
 	want := []pipeline.Setting{{ID: pipeline.MergeRoles, Enabled: &no, Config: separator}, {ID: pipeline.ConvertSystem, Enabled: &yes}}
 	if diff := cmp.Diff(want, l.Settings, cmp.Comparer(sameJSON)); diff != "" || !l.Set || len(l.File) != 1 {
 		t.Fatalf("%+v\n%s", l, diff)
 	}
-	if _, err := p.SetEntry(t.Context(), at, pipeline.Setting{ID: pipeline.ConvertSystem}, 0); artel.CodeOf(err) != app.CodeStale {
+	if _, err := p.SetEntry(apptest.Context(t), at, pipeline.Setting{ID: pipeline.ConvertSystem}, 0); artel.CodeOf(err) != app.CodeStale {
 		t.Errorf("another revision: %v", err)
 	}
-	if _, err := p.SetEntry(t.Context(), at, pipeline.Setting{ID: pipeline.SessionLoader, Enabled: &no}, l.Revision); !errors.Is(err, artel.Invalid) {
+	if _, err := p.SetEntry(apptest.Context(t), at, pipeline.Setting{ID: pipeline.SessionLoader, Enabled: &no}, l.Revision); !errors.Is(err, artel.Invalid) {
 		t.Errorf("what cannot be disabled: %v", err)
 	}
-	l = level(p.DropEntry(t.Context(), at, pipeline.MergeRoles, l.Revision))
+	l = level(p.DropEntry(apptest.Context(t), at, pipeline.MergeRoles, l.Revision))
 	if len(l.Settings) != 1 || l.Settings[0].ID != pipeline.ConvertSystem {
 		t.Errorf("after dropping: %+v", l)
 	}
-	l = level(p.ResetEntry(t.Context(), at, pipeline.MergeRoles, settings.AnyRevision))
-	l = level(p.ResetEntry(t.Context(), at, pipeline.ConvertSystem, l.Revision))
+	l = level(p.ResetEntry(apptest.Context(t), at, pipeline.MergeRoles, settings.AnyRevision))
+	l = level(p.ResetEntry(apptest.Context(t), at, pipeline.ConvertSystem, l.Revision))
 	if l.Set || l.Revision != 0 || len(l.Settings) != 1 {
 		t.Errorf("all is as in the file, and the file does not hold: %+v", l)
 	}
-	if l = level(p.ResetEntry(t.Context(), at, pipeline.ConvertSystem, 0)); l.Set {
+	if l = level(p.ResetEntry(apptest.Context(t), at, pipeline.ConvertSystem, 0)); l.Set {
 		t.Errorf("nothing to reset: %+v", l)
 	}
-	if _, err := p.SetEntry(t.Context(), settings.LevelAt{Service: "nobody"}, pipeline.Setting{ID: "x"}, 0); !errors.Is(err, artel.NotFound) {
+	if _, err := p.SetEntry(apptest.Context(t), settings.LevelAt{Service: "nobody"}, pipeline.Setting{ID: "x"}, 0); !errors.Is(err, artel.NotFound) {
 		t.Errorf("nobody's level: %v", err)
 	}
 }
@@ -74,18 +75,18 @@ func sameJSON(a, b json.RawMessage) bool {
 // whose place it takes, and with no field that the processor lacks.
 func TestBegin(t *testing.T) {
 	b := newBench(t, nil)
-	o, err := b.Pipeline.Overview(t.Context(), "", "")
+	o, err := b.Pipeline.Overview(apptest.Context(t), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	group := pipeline.Setting{ID: pipeline.MessageFormatters, Config: json.RawMessage(`{"separator":"-","fillers":{"user":"go"}}`)}
-	if _, err := b.Pipeline.SetEntry(t.Context(), settings.LevelAt{Service: o.Service.ID}, group, 0); err != nil {
+	if _, err := b.Pipeline.SetEntry(apptest.Context(t), settings.LevelAt{Service: o.Service.ID}, group, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Pipeline.SetEntry(t.Context(), settings.LevelAt{Service: o.Service.ID}, pipeline.Setting{ID: "gone"}, 1); err != nil {
+	if _, err := b.Pipeline.SetEntry(apptest.Context(t), settings.LevelAt{Service: o.Service.ID}, pipeline.Setting{ID: "gone"}, 1); err != nil {
 		t.Fatal(err)
 	}
-	if o, err = b.Pipeline.Overview(t.Context(), "", ""); err != nil {
+	if o, err = b.Pipeline.Overview(apptest.Context(t), "", ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, level := range []pipeline.SettingLevel{pipeline.ByModel, pipeline.ByAgent} {
@@ -105,10 +106,10 @@ func TestBegin(t *testing.T) {
 // are kept.
 func TestMove(t *testing.T) {
 	b := newBench(t, nil)
-	if _, err := b.Pipeline.SetOrder(t.Context(), []string{"gone", pipeline.FirstUser, pipeline.MergeSystem}, 0); err != nil {
+	if _, err := b.Pipeline.SetOrder(apptest.Context(t), []string{"gone", pipeline.FirstUser, pipeline.MergeSystem}, 0); err != nil {
 		t.Fatal(err)
 	}
-	o, err := b.Pipeline.Move(t.Context(), pipeline.ConvertSystem, 99, 1)
+	o, err := b.Pipeline.Move(apptest.Context(t), pipeline.ConvertSystem, 99, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestMove(t *testing.T) {
 	if diff := cmp.Diff(want, o.IDs); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := b.Pipeline.Move(t.Context(), pipeline.TokenLimiter, 0, settings.AnyRevision); !errors.Is(err, artel.Invalid) {
+	if _, err := b.Pipeline.Move(apptest.Context(t), pipeline.TokenLimiter, 0, settings.AnyRevision); !errors.Is(err, artel.Invalid) {
 		t.Errorf("a fixed place: %v", err)
 	}
 }
@@ -124,7 +125,7 @@ func TestMove(t *testing.T) {
 // An import says before what it will change; that is what it changes.
 func TestCompareSettings(t *testing.T) {
 	b := newBench(t, nil)
-	ctx := t.Context()
+	ctx := apptest.Context(t)
 	if _, err := b.Profiles.Set(ctx, pipeline.Profile{Name: "Ada", Persona: "curious"}, 0); err != nil {
 		t.Fatal(err)
 	}

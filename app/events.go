@@ -21,7 +21,8 @@ type Events struct{ core *core }
 // MaxEvents is the maximum number of events in one page of a log.
 const MaxEvents = 500
 
-// Page returns at most limit events after a number (0: [MaxEvents]).
+// Page returns at most limit events after a number (0: [MaxEvents]). As
+// [store.MayContinue] says, there may be more although it returns fewer.
 func (es *Events) Page(ctx context.Context, c artel.ConversationID, after artel.Seq, limit int) (events []artel.Event, err error) {
 	if limit <= 0 || limit > MaxEvents {
 		limit = MaxEvents
@@ -144,7 +145,7 @@ func (es *Events) snapshot(ctx context.Context, c artel.ConversationID, a artel.
 	if a.Size > 4*artel.SnapshotLimit {
 		return nil, true
 	}
-	text, err := es.core.artifacts.TextAt(ctx, artel.OwnerOf(ctx), c, a.ID, a.Version)
+	text, err := es.core.artifacts.Versions.Text(ctx, artel.OwnerOf(ctx), c, a.ID, a.Version)
 	if err != nil || utf8.RuneCountInString(text) > artel.SnapshotLimit {
 		return nil, true
 	}
@@ -165,7 +166,7 @@ func (es *Events) addSnapshot(ctx context.Context, c artel.ConversationID, metad
 		snapshot["content_omitted"] = true
 		return
 	}
-	content, err := es.core.artifacts.TextAt(ctx, artel.OwnerOf(ctx), c, ref.Artifact, ref.Version)
+	content, err := es.core.artifacts.Versions.Text(ctx, artel.OwnerOf(ctx), c, ref.Artifact, ref.Version)
 	switch {
 	case errors.Is(err, artel.Unsupported): // binary
 	case err != nil || utf8.RuneCountInString(content) > artel.SnapshotLimit:

@@ -13,6 +13,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/artifact/export"
+	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/store"
@@ -71,7 +72,7 @@ func (as *Artifacts) Export(ctx context.Context, c artel.ConversationID, id arte
 	if v.IsBinary() {
 		return Exported{}, artel.Errorf(artel.Unsupported, op, string(id), "it is %s, and only texts are exported; download its bytes as they are, or export the whole conversation as a ZIP", v.MediaType)
 	}
-	text, err := as.core.artifacts.TextAt(ctx, artel.OwnerOf(ctx), c, id, v.Number)
+	text, err := as.core.artifacts.Versions.Text(ctx, artel.OwnerOf(ctx), c, id, v.Number)
 	if err != nil {
 		return Exported{}, err
 	}
@@ -97,6 +98,7 @@ func (as *Artifacts) Export(ctx context.Context, c artel.ConversationID, id arte
 		}
 		out.Write = func(_ context.Context, w io.Writer) error { return export.Markdown(w, d) }
 	}
+	as.core.recordAct(ctx, audit.Act{Action: audit.ArtifactExported, Target: string(c) + "/" + string(id), Detail: q.Format})
 	return out, nil
 }
 
@@ -142,6 +144,7 @@ func (cs *Conversations) Export(ctx context.Context, id artel.ConversationID, la
 	if name == "" {
 		name = string(c.ID)
 	}
+	cs.core.recordAct(ctx, audit.Act{Action: audit.ConversationExported, Target: string(id)})
 	return Exported{
 		Filename: export.FileName(name, ".zip"), MediaType: "application/zip",
 		Write: func(ctx context.Context, w io.Writer) error {
@@ -212,7 +215,7 @@ func (k *core) allArtifacts(ctx context.Context, c artel.ConversationID) iter.Se
 			return
 		}
 		for _, id := range ids {
-			versions, err := k.artifacts.Versions(ctx, artel.OwnerOf(ctx), c, id)
+			versions, err := k.artifacts.Versions.List(ctx, artel.OwnerOf(ctx), c, id)
 			if !yield(export.Artifact{ID: id, Versions: versions}, err) || err != nil {
 				return
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/artifact/export"
 	"github.com/artelhq/artel/blob"
@@ -70,29 +71,29 @@ func TestExportDuringARun(t *testing.T) {
 		{app.ExportQuery{Version: 1, Live: true}, "one", 1},
 	} {
 		tt.q.Format = app.FormatMarkdown
-		e, err := b.Artifacts.Export(t.Context(), c, "note", tt.q)
-		if got := exported(t, t.Context(), e, err); got != tt.want || e.Version != tt.version {
+		e, err := b.Artifacts.Export(apptest.Context(t), c, "note", tt.q)
+		if got := exported(t, apptest.Context(t), e, err); got != tt.want || e.Version != tt.version {
 			t.Errorf("%+v: got %q of version %d", tt.q, got, e.Version)
 		}
 	}
-	if _, err := b.Artifacts.Export(t.Context(), c, "note", app.ExportQuery{Format: app.FormatMarkdown, Version: 2}); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.Artifacts.Export(apptest.Context(t), c, "note", app.ExportQuery{Format: app.FormatMarkdown, Version: 2}); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("a version of the journal alone: %v", err)
 	}
-	e, err := b.Conversations.Export(t.Context(), c, "")
-	if z := archiveOf(t, exported(t, t.Context(), e, err)); z.Versions != 1 {
+	e, err := b.Conversations.Export(apptest.Context(t), c, "")
+	if z := archiveOf(t, exported(t, apptest.Context(t), e, err)); z.Versions != 1 {
 		t.Errorf("the ZIP has %d versions", z.Versions)
 	}
 	close(release)
 	b.ended(r)
-	e, err = b.Conversations.Export(t.Context(), c, "")
-	if z := archiveOf(t, exported(t, t.Context(), e, err)); z.Versions != 2 {
+	e, err = b.Conversations.Export(apptest.Context(t), c, "")
+	if z := archiveOf(t, exported(t, apptest.Context(t), e, err)); z.Versions != 2 {
 		t.Errorf("after the run, the ZIP has %d versions", z.Versions)
 	}
 }
 
 func archiveOf(t *testing.T, b string) *export.Archive {
 	t.Helper()
-	z, err := export.ReadZIP(t.Context(), strings.NewReader(b), int64(len(b)), export.ReadOptions{})
+	z, err := export.ReadZIP(apptest.Context(t), strings.NewReader(b), int64(len(b)), export.ReadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func archiveOf(t *testing.T, b string) *export.Archive {
 func TestExportPages(t *testing.T) {
 	b := newBench(t, nil)
 	c := b.conversation()
-	err := b.config.Store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+	err := b.config.Store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error {
 		var parent artel.MessageID
 		for range 1001 {
 			now := time.Now()
@@ -119,8 +120,8 @@ func TestExportPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := b.Conversations.Export(t.Context(), c, "")
-	if z := archiveOf(t, exported(t, t.Context(), e, err)); z.Messages != 1001 {
+	e, err := b.Conversations.Export(apptest.Context(t), c, "")
+	if z := archiveOf(t, exported(t, apptest.Context(t), e, err)); z.Messages != 1001 {
 		t.Errorf("got %d messages", z.Messages)
 	}
 }
@@ -129,7 +130,7 @@ func TestExportPages(t *testing.T) {
 // text, nor a conversation, nor a picture in a text.
 func TestExportIsTheOwners(t *testing.T) {
 	b := newBench(t, nil)
-	other := artel.WithOwner(t.Context(), "other")
+	other := artel.WithOwner(apptest.Context(t), "other")
 	foreign, err := b.Conversations.Create(other, app.NewConversation{})
 	if err != nil {
 		t.Fatal(err)
@@ -147,15 +148,15 @@ func TestExportIsTheOwners(t *testing.T) {
 	b.upload(second, "a.md", "![far](artifact:"+string(foreign.ID)+"/secret.gif) ![blob]("+artel.BlobRef(staged.Digest).String()+")")
 	b.upload(second, "b.md", "![near]("+here.Ref.String()+") ![blob]("+artel.BlobRef(here.Digest).String()+")")
 	for id, want := range map[artel.ArtifactID]int{"a.md": 0, "b.md": 2} {
-		e, err := b.Artifacts.Export(t.Context(), second, id, app.ExportQuery{Format: app.FormatHTML})
-		if n := strings.Count(exported(t, t.Context(), e, err), "data:image/gif"); n != want {
+		e, err := b.Artifacts.Export(apptest.Context(t), second, id, app.ExportQuery{Format: app.FormatHTML})
+		if n := strings.Count(exported(t, apptest.Context(t), e, err), "data:image/gif"); n != want {
 			t.Errorf("%s: %d pictures, want %d", id, n, want)
 		}
 	}
-	if _, err := b.Artifacts.Export(t.Context(), foreign.ID, "secret.gif", app.ExportQuery{Format: app.FormatHTML}); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.Artifacts.Export(apptest.Context(t), foreign.ID, "secret.gif", app.ExportQuery{Format: app.FormatHTML}); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("a foreign artifact: %v", err)
 	}
-	if _, err := b.Conversations.Export(t.Context(), foreign.ID, ""); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.Conversations.Export(apptest.Context(t), foreign.ID, ""); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("a foreign conversation: %v", err)
 	}
 }
@@ -178,11 +179,11 @@ func TestExportOfLostBytes(t *testing.T) {
 	b.upload(c, "a.md", "![a dot](artifact:dot.gif)")
 	b.config.Blobs = broken{b.config.Blobs}
 	b.App = b.open()
-	e, err := b.Conversations.Export(t.Context(), c, "")
+	e, err := b.Conversations.Export(apptest.Context(t), c, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Write(t.Context(), io.Discard); artel.KindOf(err) != artel.Unavailable {
+	if err := e.Write(apptest.Context(t), io.Discard); artel.KindOf(err) != artel.Unavailable {
 		t.Errorf("got %v", err)
 	}
 }

@@ -42,6 +42,7 @@ func TestRunFallsBack(t *testing.T) {
 	var changed []artel.ServiceChanged
 	b.store(func(tx store.Tx) error {
 		events, err := tx.Events.Read(c, 0, 100)
+		changed = nil
 		for _, e := range events {
 			var p artel.ServiceChanged
 			if e.Type == artel.EventServiceChanged && json.Unmarshal(e.Data, &p) == nil {

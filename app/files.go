@@ -43,26 +43,26 @@ type FileOptions struct {
 	// one is stored as an artifact.
 	Shown tool.Shown
 
-	// Held tracks the bytes uploaded to model services; nil: none are.
-	Held Held
+	// ServiceFiles tracks the bytes uploaded to model services; nil: none are.
+	ServiceFiles ServiceFiles
 }
 
-// Held tracks the bytes uploaded to model services and deletes them there.
-type Held interface {
+// ServiceFiles tracks the bytes uploaded to model services and deletes them there.
+type ServiceFiles interface {
 	// Drop deletes the uploads of bytes that were deleted here, in the background.
 	Drop(digests ...artel.Digest)
 	// Digests returns the digests of all uploads.
 	Digests() []artel.Digest
 }
 
-// noHeld is a Held without uploads.
-type noHeld struct{}
+// noServiceFiles is a ServiceFiles without uploads.
+type noServiceFiles struct{}
 
-// Drop implements [Held].
-func (noHeld) Drop(...artel.Digest) {}
+// Drop implements [ServiceFiles].
+func (noServiceFiles) Drop(...artel.Digest) {}
 
-// Digests implements [Held].
-func (noHeld) Digests() []artel.Digest { return nil }
+// Digests implements [ServiceFiles].
+func (noServiceFiles) Digests() []artel.Digest { return nil }
 
 // A File is the content of a ref with the facts needed to serve it. The caller
 // closes Content.
@@ -149,14 +149,20 @@ func Extension(mediaType string) string { return media.Extension(mediaType) }
 // [Files.Thumbnail].
 func Reducible(mediaType string) bool { return picture.Supports(mediaType) }
 
+// HasThumbnail reports whether [Files.Thumbnail] can make a small picture of files of a
+// type: pictures, and PDFs if their pages can be drawn.
+func (fs *Files) HasThumbnail(mediaType string) bool {
+	return Reducible(mediaType) || fs.core.renditions.Pages().Of(mediaType)
+}
+
 // MaxPixels is the maximum number of pixels of a picture to make thumbnails of.
 const MaxPixels = picture.MaxPixels
 
 func fileOf(ctx context.Context, c artifact.Content, id string, immutable bool) File {
 	v := c.Version
 	name := v.Filename
-	if name == "" {
-		name = id
+	if name == "" && id != "" {
+		name = media.Filename(id, v.MediaType)
 	}
 	return File{Content: c, Info: v.MediaInfo, Digest: v.Digest, Filename: name, Modified: v.CreatedAt, Immutable: immutable, owner: artel.OwnerOf(ctx)}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media/mediatest"
 	"github.com/artelhq/artel/model"
@@ -123,11 +124,11 @@ func TestFitIsWhatARunSends(t *testing.T) {
 	var kept []artel.Artifact
 	var ids []string
 	for _, f := range samples(t) {
-		staged, err := b.Artifacts.Stage(t.Context(), c, app.Upload{Body: bytes.NewReader(f.data), Filename: f.name, DeclaredType: f.declared})
+		staged, err := b.Artifacts.Stage(apptest.Context(t), c, app.Upload{Body: bytes.NewReader(f.data), Filename: f.name, DeclaredType: f.declared})
 		if err != nil {
 			t.Fatal(err)
 		}
-		up, err := b.Artifacts.Add(t.Context(), c, []artifact.Staged{staged})
+		up, err := b.Artifacts.Add(apptest.Context(t), c, []artifact.Staged{staged})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +139,7 @@ func TestFitIsWhatARunSends(t *testing.T) {
 	for seed := range 30 {
 		s := services.Example(seed)
 		registry.Replace([]model.Service{s}, nil, "it")
-		fits, err := b.Models.Fit(t.Context(), "it", files)
+		fits, err := b.Models.Fit(apptest.Context(t), "it", files)
 		if err != nil || len(fits) != len(files) {
 			t.Fatalf("%d of %d, %v", len(fits), len(files), err)
 		}
@@ -212,7 +213,7 @@ func TestFit(t *testing.T) {
 		{Filename: "clip.mp4", Size: 7, Head: []byte("\x00\x00\x00\x18ftypisom")},
 		{Filename: "notes.md", DeclaredType: "text/markdown", Size: 3, Head: []byte("# x")},
 	}
-	fits, err := b.Models.Fit(t.Context(), "", files)
+	fits, err := b.Models.Fit(apptest.Context(t), "", files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,17 +228,17 @@ func TestFit(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	for _, id := range []artel.ServiceID{"eyes", "routing"} {
-		if fits, err := b.Models.Fit(t.Context(), id, files[:1]); err != nil || !fits[0].Native || fits[0].Text != "" {
+		if fits, err := b.Models.Fit(apptest.Context(t), id, files[:1]); err != nil || !fits[0].Native || fits[0].Text != "" {
 			t.Errorf("%s: %+v, %v", id, fits, err)
 		}
 	}
-	if _, err := b.Models.Fit(t.Context(), "nobody", nil); !errors.Is(err, artel.Invalid) || !strings.Contains(err.Error(), "plain, eyes") {
+	if _, err := b.Models.Fit(apptest.Context(t), "nobody", nil); !errors.Is(err, artel.Invalid) || !strings.Contains(err.Error(), "plain, eyes") {
 		t.Errorf("an unknown service: %v", err)
 	}
-	if _, err := b.Models.Fit(t.Context(), "", []run.Candidate{{Filename: "a.png", Size: 4}}); !errors.Is(err, artel.Invalid) {
+	if _, err := b.Models.Fit(apptest.Context(t), "", []run.Candidate{{Filename: "a.png", Size: 4}}); !errors.Is(err, artel.Invalid) {
 		t.Errorf("without its first bytes: %v", err)
 	}
-	gone, leave := context.WithCancel(t.Context())
+	gone, leave := context.WithCancel(apptest.Context(t))
 	leave()
 	if _, err := b.Models.Fit(gone, "", files); !errors.Is(err, artel.Canceled) {
 		t.Errorf("cancelled: %v", err)

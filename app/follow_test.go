@@ -109,7 +109,7 @@ func (r *reader) compare(leaves []artel.MessageID, whole bool) {
 	}
 }
 
-var background = context.Background()
+var background = artel.WithOwner(context.Background(), artel.Local)
 
 func payload[P artel.Payload](t rapid.TB, e artel.Event) P {
 	var p P

@@ -8,6 +8,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/run"
 )
 
@@ -20,7 +21,7 @@ func TestForeignIDs(t *testing.T) {
 	q := b.question(r)
 	strange := b.send(other, run.Input{Text: "Go too."})
 	asked := b.question(strange)
-	mine, stranger := t.Context(), artel.WithOwner(t.Context(), "somebody_else")
+	mine, stranger := apptest.Context(t), artel.WithOwner(apptest.Context(t), "somebody_else")
 	for name, got := range map[string]error{
 		"parent":      second(b.Runs.Send(mine, c, run.Input{Text: "x", Parent: &strange.Message, Queue: true})),
 		"edit":        second(b.Runs.Edit(mine, c, strange.Message, run.Edit{Queue: true})),

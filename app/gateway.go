@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
@@ -30,8 +29,7 @@ type Parts struct {
 	Services      *model.Registry
 	Caller        *model.Caller
 	CallerOptions model.CallerOptions // of Caller
-	Held          Held
-	Shown         tool.Shown
+	ServiceFiles  ServiceFiles
 	Locale        phrase.Locale
 	Log           *slog.Logger
 	Now           func() time.Time
@@ -52,7 +50,7 @@ func (a *App) Parts() Parts {
 	}
 	return Parts{
 		Store: k.store, Blobs: k.blobs, Artifacts: k.artifacts, Renditions: k.renditions, Contexts: k.contexts, Services: k.services,
-		Caller: k.caller, CallerOptions: k.callerOptions, Held: k.held, Shown: k.shown, Locale: k.locale, Log: k.logger, Now: k.now, Fetch: fetch,
+		Caller: k.caller, CallerOptions: k.callerOptions, ServiceFiles: k.serviceFiles, Locale: k.locale, Log: k.logger, Now: k.now, Fetch: fetch,
 	}
 }
 

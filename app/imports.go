@@ -71,8 +71,10 @@ type Imported struct {
 	Messages     int                `json:"messages"`
 	Artifacts    int                `json:"artifacts"`
 	Versions     int                `json:"versions"`
-	NoAgent      artel.AgentName    `json:"no_agent,omitempty"`   // missing here; replaced by the default
-	NoService    artel.ServiceID    `json:"no_service,omitempty"` // likewise
+	NoAgent      artel.AgentName    `json:"no_agent,omitempty"`       // missing here; replaced by the default
+	NoService    artel.ServiceID    `json:"no_service,omitempty"`     // likewise
+	SystemAsUser int                `json:"system_as_user,omitempty"` // messages with the role system, which are the user's now: a file does not instruct models
+	Summaries    int                `json:"summaries,omitempty"`      // replace earlier messages in requests
 }
 
 // Stage stores a streamed ZIP and validates it. An invalid export is of kind
@@ -116,7 +118,7 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 	now := is.core.now()
 	old := s.archive.Conversation
 	in := &importing{
-		Imports: is, archive: s.archive, batch: batch{core: is.core, id: artel.NewConversationID(now)},
+		imports: is, archive: s.archive, batch: batch{core: is.core, id: artel.NewConversationID(now)},
 		messages: map[artel.MessageID]artel.MessageID{"": ""}, kept: map[artel.Digest]artel.Artifact{},
 	}
 	in.led = strings.NewReplacer(string(old.ID), string(in.batch.id))
@@ -148,25 +150,27 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 	if err != nil {
 		return Imported{}, err
 	}
-	out.Conversation = c
+	out.Conversation, out.SystemAsUser, out.Summaries = c, in.systemAsUser, in.summaries
 	return out, nil
 }
 
 // importing is the state of one import.
 type importing struct {
-	*Imports
+	imports  *Imports
 	archive  *export.Archive
 	led      *strings.Replacer // rewrites references to the old conversation
 	batch    batch
 	messages map[artel.MessageID]artel.MessageID // new ids by old ones
 	kept     map[artel.Digest]artel.Artifact     // made of media encoded in messages
+
+	systemAsUser, summaries int
 }
 
 // message returns the new id of a message.
 func (in *importing) message(old artel.MessageID) artel.MessageID {
 	id, ok := in.messages[old]
 	if !ok {
-		id = artel.NewMessageID(in.core.now())
+		id = artel.NewMessageID(in.imports.core.now())
 		in.messages[old] = id
 	}
 	return id
@@ -179,6 +183,12 @@ func (in *importing) everything(ctx context.Context) error {
 		}
 		m.ID, m.Parent, m.Conversation, m.Run = in.message(m.ID), in.message(m.Parent), in.batch.id, ""
 		m.Covers = in.message(m.Covers)
+		if m.Role == artel.RoleSystem {
+			m.Role, in.systemAsUser = artel.RoleUser, in.systemAsUser+1
+		}
+		if m.Summary {
+			in.summaries++
+		}
 		m.Agent = artel.AgentName(tidy(scrub.Line(string(m.Agent))))
 		size := 0
 		if m.Parts, size, err = relead(m.Parts, in.led); err != nil {
@@ -254,7 +264,7 @@ func (in *importing) withoutMedia(ctx context.Context, m artel.Message) (artel.P
 	if err != nil {
 		return nil, err
 	}
-	f := run.NewStagedMedia(in.core.artifacts)
+	f := run.NewStagedMedia(in.imports.core.artifacts)
 	text, err := scrub.Text(ctx, string(b), f.Keep)
 	if err != nil || text == string(b) {
 		return m.Parts, err
@@ -292,7 +302,7 @@ func (in *importing) content(ctx context.Context, id artel.ArtifactID, v *artel.
 	if !v.InBlob && !v.IsBinary() {
 		return in.written(r, id, v)
 	}
-	staged, err := in.core.artifacts.Stage(ctx, r, media.Hint{DeclaredType: v.DeclaredType, Filename: v.Filename})
+	staged, err := in.imports.core.artifacts.Uploads.Stage(ctx, r, media.Hint{DeclaredType: v.DeclaredType, Filename: v.Filename})
 	if err != nil {
 		return nil, err
 	}
@@ -311,8 +321,8 @@ func (in *importing) content(ctx context.Context, id artel.ArtifactID, v *artel.
 
 // written stores a text that was created here or in the exporting system.
 func (in *importing) written(r io.Reader, id artel.ArtifactID, v *artel.Version) (*string, error) {
-	if v.Size > in.maxText {
-		return nil, artel.Errorf(artel.TooLarge, "app.Imports.Import", string(id), "version %d is a text of %d bytes, and at most %d are possible", v.Number, v.Size, in.maxText)
+	if v.Size > in.imports.maxText {
+		return nil, artel.Errorf(artel.TooLarge, "app.Imports.Import", string(id), "version %d is a text of %d bytes, and at most %d are possible", v.Number, v.Size, in.imports.maxText)
 	}
 	b, err := io.ReadAll(r)
 	if err != nil {
@@ -328,7 +338,7 @@ func (in *importing) written(r io.Reader, id artel.ArtifactID, v *artel.Version)
 		MediaType: v.MediaType, DeclaredType: tidy(v.DeclaredType), Kind: artel.KindText, Charset: "utf-8",
 		DetectedBy: artel.MediaSource(tidy(string(v.DetectedBy))), Confidence: v.Confidence, Size: int64(len(b)),
 	}
-	v.Filename = strings.ToValidUTF8(v.Filename, "\uFFFD")
+	v.Filename = media.ShortFilename(strings.ToValidUTF8(v.Filename, "\uFFFD"))
 	text := string(b)
 	return &text, nil
 }

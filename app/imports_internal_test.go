@@ -18,7 +18,7 @@ func TestStageBounds(t *testing.T) {
 	dir := t.TempDir()
 	is := &Imports{spoolDir: dir, maxZIP: 10}
 	for body, want := range map[string]artel.Kind{strings.Repeat("x", 10): artel.Invalid, strings.Repeat("x", 11): artel.TooLarge} {
-		if _, err := is.Stage(t.Context(), strings.NewReader(body)); artel.KindOf(err) != want {
+		if _, err := is.Stage(artel.WithOwner(artel.WithOwner(t.Context(), artel.Local), artel.Local), strings.NewReader(body)); artel.KindOf(err) != want {
 			t.Errorf("%d bytes: got %v, want %q", len(body), err, want)
 		}
 	}

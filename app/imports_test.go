@@ -18,6 +18,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
@@ -25,8 +26,8 @@ import (
 
 func (b *bench) zip(c artel.ConversationID) string {
 	b.t.Helper()
-	e, err := b.Conversations.Export(b.t.Context(), c, "")
-	return exported(b.t, b.t.Context(), e, err)
+	e, err := b.Conversations.Export(apptest.Context(b.t), c, "")
+	return exported(b.t, apptest.Context(b.t), e, err)
 }
 
 func (b *bench) bringIn(ctx context.Context, z string) (app.Imported, error) {
@@ -73,7 +74,7 @@ func rezip(t *testing.T, z string, change func(name, content string) string) str
 // deleted artifact.
 func (b *bench) full() artel.ConversationID {
 	b.t.Helper()
-	ctx := b.t.Context()
+	ctx := apptest.Context(b.t)
 	c := b.conversation()
 	b.upload(c, "dot.gif", gif)
 	b.upload(c, "old.txt", "\xd6\xd0\xce\xc4\xb5\xc4\xce\xc4\xb1\xbe\xa3\xac\xb9\xbb\xb3\xa4")
@@ -92,7 +93,7 @@ func (b *bench) full() artel.ConversationID {
 
 // TestImport: what is exported comes in as it was, under new ids.
 func TestImport(t *testing.T) {
-	ctx := t.Context()
+	ctx := apptest.Context(t)
 	b := newBench(t, play(t, writes))
 	c := b.full()
 	z := b.zip(c)
@@ -176,7 +177,7 @@ func compareArchives(t *testing.T, want, got string) {
 		a := archiveOf(t, z)
 		x.Conversation, x.Versions, x.Bytes = a.Conversation, map[artel.ArtifactID][]artel.Version{}, map[artel.Ref]string{}
 		number := map[artel.MessageID]artel.MessageID{}
-		for m, err := range a.EachMessage(t.Context()) {
+		for m, err := range a.EachMessage(apptest.Context(t)) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +192,7 @@ func compareArchives(t *testing.T, want, got string) {
 		}
 		x.Conversation.ID, x.Conversation.Leaf = "", number[x.Conversation.Leaf]
 		x.Conversation.Title = strings.ReplaceAll(x.Conversation.Title, string(a.Conversation.ID), "cnv")
-		for art, err := range a.EachArtifact(t.Context()) {
+		for art, err := range a.EachArtifact(apptest.Context(t)) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -226,7 +227,7 @@ func TestImportBreaksOff(t *testing.T) {
 	c := b.full()
 	z := b.zip(c)
 	listed := func() int {
-		list, _, err := b.Conversations.List(t.Context(), store.ConversationQuery{})
+		list, _, err := b.Conversations.List(apptest.Context(t), store.ConversationQuery{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,14 +249,14 @@ func TestImportBreaksOff(t *testing.T) {
 			return strings.Replace(s, `"format_version":1`, `"format_version":2`, 1)
 		}), artel.Unsupported},
 	} {
-		if _, err := b.bringIn(t.Context(), tt.z); artel.KindOf(err) != tt.kind {
+		if _, err := b.bringIn(apptest.Context(t), tt.z); artel.KindOf(err) != tt.kind {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if n := listed(); n != 1 {
 			t.Errorf("%s: %d conversations are listed", name, n)
 		}
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(apptest.Context(t))
 	s, err := b.Imports.Stage(ctx, strings.NewReader(z))
 	if err != nil {
 		t.Fatal(err)
@@ -266,15 +267,15 @@ func TestImportBreaksOff(t *testing.T) {
 	}
 	_ = s.Close()
 	now = now.Add(2 * time.Hour)
-	if n, err := b.Purge(t.Context()); err != nil || n != 1 {
+	if n, err := b.Purge(apptest.Context(t)); err != nil || n != 1 {
 		t.Errorf("purged %d, %v: want what the broken import left", n, err)
 	}
-	if done, err := b.bringIn(t.Context(), z); err != nil || listed() != 2 {
+	if done, err := b.bringIn(apptest.Context(t), z); err != nil || listed() != 2 {
 		t.Errorf("%+v, %v", done, err)
 	}
 	for name, o := range map[string]artifact.Options{"bytes": {MaxBytes: 10}, "text": {MaxText: 4}} {
 		small := newBench(t, nil, func(c *app.Config) { c.Options.Artifacts = o })
-		if _, err := small.bringIn(t.Context(), z); artel.KindOf(err) != artel.TooLarge {
+		if _, err := small.bringIn(apptest.Context(t), z); artel.KindOf(err) != artel.TooLarge {
 			t.Errorf("over the limit of %s: got %v", name, err)
 		}
 	}
@@ -299,11 +300,11 @@ func TestImportOfHostile(t *testing.T) {
 		}
 		return s
 	})
-	done, err := b.bringIn(t.Context(), z)
+	done, err := b.bringIn(apptest.Context(t), z)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := b.Artifacts.List(t.Context(), done.Conversation.ID, "")
+	list, err := b.Artifacts.List(apptest.Context(t), done.Conversation.ID, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,4 +330,49 @@ func spooled(t *testing.T, dir string) int {
 		t.Fatal(err)
 	}
 	return len(files)
+}
+
+// TestImportedSystemMessages: a file from elsewhere does not instruct models with
+// the authority of the system, and what it hides from them is counted.
+func TestImportedSystemMessages(t *testing.T) {
+	b := newBench(t, nil)
+	c := b.conversation()
+	b.ask(c, "hello")
+	z := rezip(t, b.zip(c), func(name, content string) string {
+		if name == "conversation.json" {
+			content = strings.Replace(content, `"role":"user"`, `"role":"system"`, 1)
+			content = strings.Replace(content, `"role": "user"`, `"role": "system"`, 1)
+			content = strings.Replace(content, `"role":"assistant"`, `"summary":true,"role":"assistant"`, 1)
+			content = strings.Replace(content, `"role": "assistant"`, `"summary": true, "role": "assistant"`, 1)
+		}
+		return content
+	})
+	made, err := b.bringIn(apptest.Context(t), z)
+	if err != nil || made.SystemAsUser != 1 || made.Summaries != 1 {
+		t.Fatalf("got %+v, %v", made, err)
+	}
+	for _, m := range b.messages(made.Conversation.ID) {
+		if m.Role == artel.RoleSystem {
+			t.Errorf("a system message: %+v", m)
+		}
+	}
+}
+
+// TestImportOfADeletedArtifact: a deleted artifact can be restored in the imported
+// conversation, too.
+func TestImportOfADeletedArtifact(t *testing.T) {
+	b := newBench(t, play(t, writes))
+	c := b.conversation()
+	b.upload(c, "gone.md", "soon")
+	if _, err := b.Edits.Delete(apptest.Context(t), app.ArtifactAt{Conversation: c, ID: "gone.md"}); err != nil {
+		t.Fatal(err)
+	}
+	done, err := b.bringIn(apptest.Context(t), b.zip(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := b.Edits.Restore(apptest.Context(t), app.ArtifactAt{Conversation: done.Conversation.ID, ID: "gone.md"}, 0)
+	if err != nil || back.Deleted || b.text(done.Conversation.ID, "gone.md", "") != "soon" {
+		t.Errorf("it is restored as version %d, deleted %v: %v", back.Version, back.Deleted, err)
+	}
 }

@@ -72,7 +72,7 @@ func (m *Mechanisms) Route(ctx context.Context, u Upload, t Target, encode func(
 	}
 	defer s.remove()
 	info := media.Measure(ctx, s.info, s.file)
-	return encode(route.New(route.Source{
+	result, err := m.core.route(route.Source{
 		Filename: u.Filename, Info: info, CreatedAt: m.core.now(), Makers: m.spooled(ctx, s, info),
 		Text: func() (string, error) {
 			r, err := s.reader()
@@ -85,7 +85,11 @@ func (m *Mechanisms) Route(ctx context.Context, u Upload, t Target, encode func(
 			r, err := s.reader()
 			return io.NopCloser(r), err
 		},
-	}, m.core.target(t), m.core.locale))
+	}, t)
+	if err != nil {
+		return err
+	}
+	return encode(result)
 }
 
 // Limits returns the limits of approximate matching for tools, which are the
@@ -100,13 +104,14 @@ func (m *Mechanisms) Limits() edit.Limits {
 // spooled makes derived forms of a request body.
 func (m *Mechanisms) spooled(ctx context.Context, s *spool, info artel.MediaInfo) route.Makers {
 	return route.Makers{
-		Extract: func() (string, error) {
-			x, err := one(ctx, m, func() (extract.Extracted, error) {
-				return extract.Text(ctx, s.file, info.Size, info, extract.Options{})
+		Extract: func() (extract.Extracted, error) {
+			return one(ctx, m, func() (extract.Extracted, error) {
+				return extract.Text(ctx, s.file, info.Size, info, extract.Options{PDF: m.core.pdf})
 			})
-			return x.Text, err
 		},
-		Transcribe: func() (string, error) {
+		Transcribe: func(pages int) (string, error) {
+			info := info
+			info.Pages = pages
 			r, err := s.reader()
 			if err != nil {
 				return "", err
@@ -120,6 +125,11 @@ func (m *Mechanisms) spooled(ctx context.Context, s *spool, info artel.MediaInfo
 		},
 		Convert: func(f picture.Form) (route.Converted, error) {
 			return route.InMemory(one(ctx, m, func() (picture.Picture, error) { return picture.Convert(ctx, s.file, info.Size, f) }))
+		},
+		Pages: func(first, last int, f picture.Form) ([]route.Converted, error) {
+			return route.AllInMemory(one(ctx, m, func() ([]picture.Picture, error) {
+				return rendition.Draw(ctx, m.core.pdf, s.file, info.Size, first, last, f)
+			}))
 		},
 	}
 }

@@ -8,10 +8,14 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/probe"
+	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/model/route"
 	"github.com/artelhq/artel/run"
+	"github.com/artelhq/artel/store"
 )
 
 // Models are the use cases of services.
@@ -37,22 +41,55 @@ func (m *Models) Preferred(context.Context) artel.ServiceID {
 
 // Findings returns everywhere that models were looked for and what came of it,
 // in the order of preference: the entries of the configuration, the
-// environment, the servers of this machine, and what is built in.
-func (m *Models) Findings(context.Context) []model.Finding { return m.core.services.Findings() }
+// environment, the servers of this machine, and what is built in. Only
+// administrators see them, because they name files and addresses.
+func (m *Models) Findings(ctx context.Context) ([]model.Finding, error) {
+	if err := access.Require(ctx, store.ScopeAdmin); err != nil {
+		return nil, err
+	}
+	return m.core.services.Findings(), nil
+}
 
 // Marks returns what was tried out with a service and learned from its
 // refusals, oldest first, as far as it still holds.
 func (m *Models) Marks(_ context.Context, id artel.ServiceID) []model.Mark {
-	return m.core.services.Marks(id)
+	return m.core.services.Learned().Marks(id)
+}
+
+// Forget drops what was tried out with a service and learned from its refusals: the
+// mark with a key ([model.Mark.Key]), or all with the key "". Of kind NotFound if there
+// is no such service or mark.
+func (m *Models) Forget(ctx context.Context, id artel.ServiceID, key string) error {
+	const op = "app.Models.Forget"
+	if err := access.Require(ctx, store.ScopeAdmin); err != nil {
+		return err
+	}
+	if _, ok := m.core.services.Lookup(id); !ok {
+		return artel.Errorf(artel.NotFound, op, string(id), "there is no such service")
+	}
+	n := m.core.services.Learned().Forget(id, key)
+	if n == 0 && key != "" {
+		return artel.Errorf(artel.NotFound, op, string(id), "there is no mark %s", artel.Shorten(key, 40))
+	}
+	m.core.recordAct(ctx, audit.Act{Action: audit.MarksForgotten, Target: string(id), Detail: key})
+	m.core.logger.InfoContext(ctx, "what was learned about a service was forgotten", "service", id, "marks", n)
+	return nil
 }
 
 // Reload reads the services anew from where they are configured. When that
 // fails, which is of kind Invalid, they stay as they are.
 func (m *Models) Reload(ctx context.Context) error {
+	if err := access.Require(ctx, store.ScopeAdmin); err != nil {
+		return err
+	}
 	if m.core.reload == nil {
 		return artel.Errorf(artel.Unsupported, "app.Models.Reload", "", "the services of this server cannot be read anew; start it again")
 	}
-	return m.core.reload(ctx)
+	err := m.core.reload(ctx)
+	if err == nil {
+		m.core.recordAct(ctx, audit.Act{Action: audit.ServicesReloaded})
+	}
+	return err
 }
 
 // probeTime is the longest that trying out a service may take.
@@ -64,6 +101,9 @@ const probeTime = 5 * time.Minute
 // is not there, cannot be called, or is the demo; Conflict while it is being
 // tried out.
 func (m *Models) Probe(ctx context.Context, id artel.ServiceID) (probe.Report, error) {
+	if err := access.Require(ctx, store.ScopeAdmin); err != nil {
+		return probe.Report{}, err
+	}
 	s, err := m.core.chooser().Callable(id)
 	if err != nil {
 		return probe.Report{}, err
@@ -81,9 +121,9 @@ func (m *Models) Probe(ctx context.Context, id artel.ServiceID) (probe.Report, e
 	if err != nil {
 		return report, err
 	}
-	m.core.services.Learn(report.Marks(s)...)
+	m.core.services.Learned().Add(report.Marks(s)...)
 	for _, r := range report.Results {
-		m.core.logger.Info("a model service was tried out", "service", id, "place", r.Place, "media_type", r.MediaType, "outcome", r.Outcome, "said", r.Evidence)
+		m.core.logger.InfoContext(ctx, "a model service was tried out", "service", id, "place", r.Place, "media_type", r.MediaType, "outcome", r.Outcome, "said", r.Evidence)
 	}
 	return report, nil
 }
@@ -94,6 +134,7 @@ type Target struct {
 	Service      artel.ServiceID
 	Capabilities []artel.Capability
 	Forms        []artel.Step // beside native and converted: extracted and transcribed are made where they are asked for
+	Pages        string       // of a PDF, the pages to show as pictures: "3" or "21-24"; "": none are asked for
 	Inline       bool         // payloads of any size are carried, and none is named by its URL
 }
 
@@ -108,6 +149,18 @@ func (k *core) target(t Target) route.Target {
 		out.Capabilities.Input = model.Fact[[]artel.Capability]{Value: t.Capabilities, Source: model.FromOperator}
 	}
 	return out
+}
+
+// route returns the form of s for t, or the chosen pages of s.
+func (k *core) route(s route.Source, t Target) (*route.Result, error) {
+	if t.Pages == "" {
+		return route.New(s, k.target(t), k.locale), nil
+	}
+	first, last, err := rendition.ParsePages(t.Pages)
+	if err != nil {
+		return nil, err
+	}
+	return route.Pages(s, k.target(t), first, last, k.locale)
 }
 
 func (k *core) chooser() model.Chooser { return model.NewChooser(k.services) }

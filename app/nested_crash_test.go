@@ -13,6 +13,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/run"
 )
@@ -50,7 +51,7 @@ func crashInSubagents(t *testing.T, scenario string, when moment, k int) (surviv
 	if got := b.text(c, "crane_notes", ""); got != "Painted by Ann, certainly." {
 		t.Errorf("the notes read %q", got)
 	}
-	journal, err := b.Versions.History(t.Context(), c, "crane_notes", artifact.Journal)
+	journal, err := b.Versions.History(apptest.Context(t), c, "crane_notes", artifact.Journal)
 	if err != nil || len(journal) != 2 {
 		t.Errorf("%d edits are journalled: %v", len(journal), err)
 	}
@@ -67,7 +68,7 @@ func crashInSubagents(t *testing.T, scenario string, when moment, k int) (surviv
 		}
 	}
 	for kind, want := range map[artel.EventType]int{
-		artel.EventMessageCompleted: 8, artel.EventToolCompleted: 5, artel.EventSubagentStarted: 3, artel.EventArtifactCreated: 1, artel.EventArtifactUpdated: 1,
+		artel.EventMessageCompleted: 8, artel.EventToolCompleted: 5, artel.EventSubagentStarted: 3, artel.EventSubagentCompleted: 3, artel.EventArtifactCreated: 1, artel.EventArtifactUpdated: 1,
 	} {
 		if told[kind] != want {
 			t.Errorf("the log tells of %s %d times, want %d", kind, told[kind], want)
@@ -86,7 +87,7 @@ func (b *bench) dieAt(s *mortal, c artel.ConversationID, text string, k int) (su
 	s.mu.Lock()
 	s.left = k
 	s.mu.Unlock()
-	ctx, stop := context.WithTimeout(b.t.Context(), 5*time.Minute)
+	ctx, stop := context.WithTimeout(apptest.Context(b.t), 5*time.Minute)
 	defer stop()
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -96,7 +97,7 @@ func (b *bench) dieAt(s *mortal, c artel.ConversationID, text string, k int) (su
 		case <-ctx.Done():
 		}
 	})
-	if _, err := b.Runs.Send(b.t.Context(), c, run.Input{Text: text}); err == nil {
+	if _, err := b.Runs.Send(apptest.Context(b.t), c, run.Input{Text: text}); err == nil {
 		for e, err := range b.Events.Follow(ctx, c, 0, 0) {
 			if survived = err == nil && e.Type == artel.EventRunFinished; survived {
 				break
@@ -105,7 +106,7 @@ func (b *bench) dieAt(s *mortal, c artel.ConversationID, text string, k int) (su
 	}
 	stop()
 	wg.Wait()
-	if err := b.Close(b.t.Context()); err != nil {
+	if err := b.Close(apptest.Context(b.t)); err != nil {
 		b.t.Fatal(err)
 	}
 	return survived
@@ -117,14 +118,14 @@ func (b *bench) revive(s *mortal, c artel.ConversationID) (r artel.Run, ok bool)
 	b.t.Helper()
 	b.config.Store = s.Store
 	b.App = b.open()
-	if _, err := b.Recover(b.t.Context(), true); err != nil {
+	if _, err := b.Recover(apptest.Context(b.t), true); err != nil {
 		b.t.Fatal(err)
 	}
 	all := b.messages(c)
 	if len(all) == 0 {
 		return r, false
 	}
-	r, err := b.Runs.Find(b.t.Context(), all[0].Run)
+	r, err := b.Runs.Find(apptest.Context(b.t), all[0].Run)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
 )
@@ -36,7 +37,7 @@ func TestReasoningAsItComes(t *testing.T) {
 	if !late.Reset || late.Reasoning != "A second" || late.Text != "" {
 		t.Errorf("who comes late is told %+v", late)
 	}
-	if _, err := b.Runs.Cancel(t.Context(), r.ID); err != nil {
+	if _, err := b.Runs.Cancel(apptest.Context(t), r.ID); err != nil {
 		t.Fatal(err)
 	}
 	var kept []string
@@ -68,7 +69,7 @@ func (b *bench) askAnother(t *testing.T, c artel.ConversationID) artel.Run {
 	t.Helper()
 	b.config.Providers[model.Demo] = play(t, "-- turn 1 --\nFine.\n")
 	next := b.open()
-	r, err := next.Runs.Send(t.Context(), c, run.Input{Text: "And?"})
+	r, err := next.Runs.Send(apptest.Context(t), c, run.Input{Text: "And?"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestStoredResultsTellWhatEventsTell(t *testing.T) {
 
 func TestFindingsOfModels(t *testing.T) {
 	b := newBench(t, nil)
-	found := b.Models.Findings(t.Context())
+	found := first(b.Models.Findings(apptest.Context(t)))
 	if len(found) != 1 || found[0].Source != model.BuiltIn || found[0].Found != model.FoundReady {
 		t.Errorf("got %+v", found)
 	}

@@ -4,6 +4,7 @@ package app_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
@@ -35,7 +37,7 @@ func crash(t *testing.T, scenario string) (b *bench, c artel.ConversationID, r a
 	})
 	gone := artel.Errorf(artel.Internal, "test", "", "the process is dead")
 	dead.die(gone)
-	if err := b.Close(t.Context()); err != nil {
+	if err := b.Close(apptest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	b.config.Store = dead.Store
@@ -51,7 +53,7 @@ func (w *watched) die(err error) {
 
 func TestRecover(t *testing.T) {
 	b, c, r := crash(t, holds)
-	if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunRunning {
+	if found, err := b.Runs.Find(apptest.Context(t), r.ID); err != nil || found.State != artel.RunRunning {
 		t.Fatalf("got %+v, %v", found, err)
 	}
 	if got := b.text(c, "note", ""); got != "1 2 three" {
@@ -60,16 +62,16 @@ func TestRecover(t *testing.T) {
 	var asked atomic.Int32
 	b.plays(counted(&asked, play(t, writes)))
 	b.App = b.open()
-	if n, err := b.Recover(t.Context(), false); err != nil || n != 0 {
+	if n, err := b.Recover(apptest.Context(t), false); err != nil || n != 0 {
 		t.Errorf("while the lease lasts: got %d, %v", n, err)
 	}
-	if n, err := b.Recover(t.Context(), true); err != nil || n != 1 {
+	if n, err := b.Recover(apptest.Context(t), true); err != nil || n != 1 {
 		t.Fatalf("got %d, %v", n, err)
 	}
 	if r = b.ended(r); r.State != artel.RunDone || r.Error != nil || r.Usage.Calls != 4 || asked.Load() != 1 {
 		t.Errorf("after %d more calls: got %+v", asked.Load(), r)
 	}
-	versions, err := b.Versions.List(t.Context(), c, "note")
+	versions, err := b.Versions.List(apptest.Context(t), c, "note")
 	if err != nil || len(versions) != 1 || versions[0].Number != 3 || b.text(c, "note", "") != "1 2 three" {
 		t.Errorf("got %+v, %v", versions, err)
 	}
@@ -77,7 +79,7 @@ func TestRecover(t *testing.T) {
 	if got, want := typesOf(all[len(all)-5:]), "run_resumed agent_started message_completed usage run_finished"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if n, err := b.Recover(t.Context(), true); err != nil || n != 0 {
+	if n, err := b.Recover(apptest.Context(t), true); err != nil || n != 0 {
 		t.Errorf("again: got %d, %v", n, err)
 	}
 	b.send(c, run.Input{Text: "Go on."})
@@ -107,14 +109,14 @@ func TestSendTakesOver(t *testing.T) {
 	b.config.Options.Now = func() time.Time { return now }
 	b.plays(play(t, writes))
 	b.App = b.open()
-	if _, err := b.Runs.Send(t.Context(), c, run.Input{Text: "x"}); artel.CodeOf(err) != "run_active" {
+	if _, err := b.Runs.Send(apptest.Context(t), c, run.Input{Text: "x"}); artel.CodeOf(err) != "run_active" {
 		t.Errorf("while the lease lasts: got %v", err)
 	}
 	if n := len(b.events(c)); strings.Contains(typesOf(b.events(c)), "run_resumed") {
 		t.Errorf("it was taken over while its lease lasted: %d events", n)
 	}
 	now = now.Add(time.Minute)
-	next, err := b.Runs.Send(t.Context(), c, run.Input{Text: "x"})
+	next, err := b.Runs.Send(apptest.Context(t), c, run.Input{Text: "x"})
 	if r = b.ended(r); r.State != artel.RunDone {
 		t.Errorf("got %+v", r)
 	}
@@ -149,15 +151,15 @@ func TestTakenOver(t *testing.T) {
 	step <- struct{}{}
 	b.until(c, ofType(artel.EventArtifactCreated))
 	other := b.open()
-	if n, err := other.Recover(t.Context(), true); err != nil || n != 1 {
+	if n, err := other.Recover(apptest.Context(t), true); err != nil || n != 1 {
 		t.Fatalf("got %d, %v", n, err)
 	}
 	close(step)
 	r = b.ended(r)
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(b.log.String(), "taken over") && time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Minute); !strings.Contains(b.log.String(), "taken over") && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // until the first process has noticed
 	}
-	if err := b.Close(t.Context()); err != nil {
+	if err := b.Close(apptest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	all := typesOf(b.events(c))
@@ -167,7 +169,7 @@ func TestTakenOver(t *testing.T) {
 	if !strings.Contains(b.log.String(), "taken over") {
 		t.Error("the log does not say that the run was taken over")
 	}
-	if v, err := other.Versions.List(t.Context(), c, "note"); err != nil || len(v) != 1 {
+	if v, err := other.Versions.List(apptest.Context(t), c, "note"); err != nil || len(v) != 1 {
 		t.Errorf("got %+v, %v", v, err)
 	}
 }
@@ -179,11 +181,11 @@ func TestLeases(t *testing.T) {
 		r := b.send(c, run.Input{Text: "Go."})
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if n, err := b.open().Recover(t.Context(), false); err != nil || n != 0 {
+		if n, err := b.open().Recover(apptest.Context(t), false); err != nil || n != 0 {
 			t.Errorf("a run that lives was ended: %d, %v", n, err)
 		}
 		// Another process takes the lease: this one lets go.
-		err := b.config.Store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+		err := b.config.Store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error {
 			later := time.Now().Add(time.Hour)
 			return tx.Runs.Renew(store.Lease{Owner: artel.Local, Run: r.ID, Conversation: c, Holder: "other", Until: later.Add(time.Hour)}, later)
 		})
@@ -192,10 +194,10 @@ func TestLeases(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if err := b.Close(t.Context()); err != nil {
+		if err := b.Close(apptest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := b.Runs.Find(t.Context(), r.ID); err != nil || r.State != artel.RunRunning {
+		if r, err := b.Runs.Find(apptest.Context(t), r.ID); err != nil || r.State != artel.RunRunning {
 			t.Errorf("the run of another process was ended: %+v, %v", r, err)
 		}
 		_ = b.config.Store.Close()
@@ -257,14 +259,14 @@ func TestEndIsTriedAgain(t *testing.T) {
 		if r.State != artel.RunFailed || r.Error == nil || !strings.Contains(r.Error.Message, "full") || r.Reply == "" {
 			t.Errorf("when folding fails: got %+v, %+v", r, r.Error)
 		}
-		if v, err := b.Versions.List(t.Context(), c, "note"); err != nil || len(v) != 0 || b.text(c, "note", "") != "1 2 three" {
+		if v, err := b.Versions.List(apptest.Context(t), c, "note"); err != nil || len(v) != 0 || b.text(c, "note", "") != "1 2 three" {
 			t.Errorf("when folding fails: got %+v, %v", v, err)
 		}
 		if m := b.messages(c); artel.TextOf(m[len(m)-1].Parts) != "Done: artifact:note" {
 			t.Errorf("the reply is lost: %+v", m[len(m)-1])
 		}
 		b.ask(c, "Again.")
-		if v, err := b.Versions.List(t.Context(), c, "note"); err != nil || len(v) < 1 || v[0].Number != 3 || v[0].Run != r.ID {
+		if v, err := b.Versions.List(apptest.Context(t), c, "note"); err != nil || len(v) < 1 || v[0].Number != 3 || v[0].Run != r.ID {
 			t.Errorf("the next run folds: got %+v, %v", v, err)
 		}
 
@@ -275,18 +277,18 @@ func TestEndIsTriedAgain(t *testing.T) {
 		r = b.send(c, run.Input{Text: "Go."})
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunRunning {
+		if found, err := b.Runs.Find(apptest.Context(t), r.ID); err != nil || found.State != artel.RunRunning {
 			t.Errorf("when nothing can be written: got %+v, %v", found, err)
 		}
 		broken.heal()
 		time.Sleep(time.Minute)
-		if n, err := b.Recover(t.Context(), false); err != nil || n != 1 {
+		if n, err := b.Recover(apptest.Context(t), false); err != nil || n != 1 {
 			t.Errorf("when it can be written again: got %d, %v", n, err)
 		}
 		if r = b.ended(r); r.State != artel.RunDone {
 			t.Errorf("when it can be written again: got %+v", r)
 		}
-		if err := b.Close(t.Context()); err != nil {
+		if err := b.Close(apptest.Context(t)); err != nil {
 			t.Error(err)
 		}
 		_ = b.config.Store.Close()
@@ -324,8 +326,50 @@ func TestStoreFailsInside(t *testing.T) {
 		if told > 0 && b.text(c, "note", "") != want {
 			t.Errorf("update %d: %d edits were told, and it reads %q", at, told, b.text(c, "note", ""))
 		}
-		if v, err := b.Versions.List(t.Context(), c, "note"); told > 0 && (err != nil || len(v) != 1 || v[0].Number != told) {
+		if v, err := b.Versions.List(apptest.Context(t), c, "note"); told > 0 && (err != nil || len(v) != 1 || v[0].Number != told) {
 			t.Errorf("update %d: got %+v, %v", at, v, err)
 		}
+	}
+}
+
+// TestRecoverBesideQueue: many callers look for runs to continue while the runs of
+// queued messages start and end; each message is answered once.
+func TestRecoverBesideQueue(t *testing.T) {
+	g, b, c, first := working(t, "one")
+	var runs []artel.Run
+	want := "one | answer to one"
+	for i := range 12 {
+		text := fmt.Sprint("next ", i)
+		runs = append(runs, b.send(c, run.Input{Text: text, Queue: true}))
+		want += " | " + text + " | answer to " + text
+	}
+	stop := make(chan struct{})
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := b.Recover(apptest.Context(t), false); err != nil {
+					t.Errorf("recovering: %v", err)
+				}
+			}
+		})
+	}
+	for range len(runs) + 1 {
+		g.may <- struct{}{}
+	}
+	for _, r := range append([]artel.Run{first}, runs...) {
+		if r = b.ended(r); r.State != artel.RunDone {
+			t.Errorf("%s ended as %s: %v", r.ID, r.State, r.Error)
+		}
+	}
+	close(stop)
+	callers.Wait()
+	if got := b.said(c); got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

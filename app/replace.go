@@ -7,8 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -110,8 +108,5 @@ func (e Expanding) Expand() (Expanded, error) {
 // ImportRules makes rules of a file of SillyTavern; see
 // [rule.FromSillyTavern].
 func ImportRules(raw []byte) (rule.Config, []rule.Loss, error) {
-	names := macro.Names()
-	return rule.FromSillyTavern(raw, func(name string) bool {
-		return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
-	})
+	return rule.FromSillyTavern(raw, macro.FromSillyTavern)
 }

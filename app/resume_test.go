@@ -12,25 +12,31 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/run"
-	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/sqlite/sqlitetest"
 )
 
 // TestTakenOverInVain ends a run that brings its process down at the same step
 // again and again, and nothing that it had completed is lost.
 func TestTakenOverInVain(t *testing.T) {
 	b, c, r := crash(t, holds)
+	data := b.config.Store
 	for range 5 {
+		dying := &watched{Store: data}
+		b.config.Store = dying
 		b.App = b.open()
-		if n, err := b.Recover(t.Context(), true); err != nil || n != 1 {
+		if n, err := b.Recover(apptest.Context(t), true); err != nil || n != 1 {
 			t.Fatalf("got %d, %v", n, err)
 		}
-		if err := b.Close(t.Context()); err != nil {
+		dying.die(artel.Errorf(artel.Internal, "test", "", "the process is dead"))
+		if err := b.Close(apptest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	b.config.Store = data
 	b.App = b.open()
-	if n, err := b.Recover(t.Context(), true); err != nil || n != 1 {
+	if n, err := b.Recover(apptest.Context(t), true); err != nil || n != 1 {
 		t.Fatalf("got %d, %v", n, err)
 	}
 	r = b.ended(r)
@@ -47,7 +53,7 @@ func TestTakenOverWithoutItsAgent(t *testing.T) {
 	b, c, r := crash(t, holds)
 	b.config.Agents = []agent.Definition{{Name: "other", Prompt: "You are another."}}
 	b.App = b.open()
-	if n, err := b.Recover(t.Context(), true); err != nil || n != 1 {
+	if n, err := b.Recover(apptest.Context(t), true); err != nil || n != 1 {
 		t.Fatalf("got %d, %v", n, err)
 	}
 	r = b.ended(r)
@@ -74,24 +80,24 @@ func TestTimeSpansRestarts(t *testing.T) {
 					if dies {
 						dead.die(artel.Errorf(artel.Internal, "test", "", "the process is dead"))
 					}
-					if err := b.Close(t.Context()); err != nil {
+					if err := b.Close(apptest.Context(t)); err != nil {
 						t.Fatal(err)
 					}
 					dead.die(nil)
 					time.Sleep(time.Hour)
 					b.App = b.open()
-					if n, err := b.Recover(t.Context(), true); err != nil || n != 1 {
+					if n, err := b.Recover(apptest.Context(t), true); err != nil || n != 1 {
 						t.Fatalf("got %d, %v", n, err)
 					}
 				}
 				time.Sleep(15 * time.Second) // of the 20 that are left
 				synctest.Wait()
-				if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunRunning {
+				if found, err := b.Runs.Find(apptest.Context(t), r.ID); err != nil || found.State != artel.RunRunning {
 					t.Errorf("before its time is over: %+v, %v", found, err)
 				}
 				time.Sleep(15 * time.Second) // its last sign of life may have been some seconds old
 				synctest.Wait()
-				found, err := b.Runs.Find(t.Context(), r.ID)
+				found, err := b.Runs.Find(apptest.Context(t), r.ID)
 				if err != nil || found.State != artel.RunTimedOut || found.Error == nil || found.Error.Code != artel.CodeLimitTime {
 					t.Errorf("after its time: %+v, %v", found, err)
 				}
@@ -106,12 +112,7 @@ func TestTimeSpansRestarts(t *testing.T) {
 func TestTwoProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	open := func(config *app.Config) {
-		s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
-		config.Store = s
+		config.Store = sqlitetest.Open(t, path)
 	}
 	first := newBench(t, play(t, holds), open)
 	c := first.conversation()
@@ -123,18 +124,18 @@ func TestTwoProcesses(t *testing.T) {
 		config.Blobs = first.config.Blobs
 		config.Options.Now = func() time.Time { return now }
 	})
-	if n, err := second.Recover(t.Context(), false); err != nil || n != 0 {
+	if n, err := second.Recover(apptest.Context(t), false); err != nil || n != 0 {
 		t.Fatalf("while the first shows signs of life: got %d, %v", n, err)
 	}
-	now = now.Add(14 * time.Second)
-	if n, err := second.Recover(t.Context(), false); err != nil || n != 1 {
+	now = now.Add(time.Minute) // after the lease of the first, however often it was renewed meanwhile
+	if n, err := second.Recover(apptest.Context(t), false); err != nil || n != 1 {
 		t.Fatalf("got %d, %v", n, err)
 	}
 	if r = second.ended(r); r.State != artel.RunDone {
 		t.Errorf("got %+v", r)
 	}
 	before := typesOf(second.events(c))
-	if err := first.Close(t.Context()); err != nil {
+	if err := first.Close(apptest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	if after := typesOf(second.events(c)); after != before || strings.Count(after, "artifact_") != 3 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
 )
@@ -35,7 +36,7 @@ func TestRetrying(t *testing.T) {
 	c := b.conversation()
 	r := b.send(c, run.Input{Text: "Go."})
 	<-came
-	found, err := b.Runs.Find(t.Context(), r.ID)
+	found, err := b.Runs.Find(apptest.Context(t), r.ID)
 	if err != nil || found.Retrying == nil || found.Retrying.Attempt != 2 || found.Retrying.Of != 2 {
 		t.Errorf("got %+v, %v", found, err)
 	}
@@ -64,10 +65,10 @@ func TestCancelWhileRetrying(t *testing.T) {
 	c := b.conversation()
 	r := b.send(c, run.Input{Text: "Go."})
 	b.until(c, ofType(artel.EventRetrying))
-	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
+	if r, err := b.Runs.Cancel(apptest.Context(t), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if _, err := b.Runs.Cancel(t.Context(), r.ID); !errors.Is(err, artel.Conflict) {
+	if _, err := b.Runs.Cancel(apptest.Context(t), r.ID); !errors.Is(err, artel.Conflict) {
 		t.Errorf("cancelled twice: %v", err)
 	}
 }

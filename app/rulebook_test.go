@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
@@ -29,7 +30,7 @@ func TestRulebook(t *testing.T) {
 	b := newBench(t, provide(l.generate), func(c *app.Config) {
 		c.Options.Context.Settings.Deployment = []pipeline.Setting{{ID: pipeline.RegexProcessor, Config: json.RawMessage(`{"rules":[{"id":"house","find":"x","replace":"xH"}]}`)}}
 	})
-	ctx := t.Context()
+	ctx := apptest.Context(t)
 	service := string(model.DemoService().ID)
 	if _, err := b.Pipeline.SetLevel(ctx, settings.LevelAt{Service: artel.ServiceID(service)}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: json.RawMessage(`{"keep_chars":5}`)}}, 0); err != nil {
 		t.Fatal(err)
@@ -121,7 +122,7 @@ func TestRulebook(t *testing.T) {
 
 func TestRulesRefused(t *testing.T) {
 	b := newBench(t, nil)
-	ctx := t.Context()
+	ctx := apptest.Context(t)
 	for want, place := range map[artel.Kind]settings.RulePlace{
 		artel.Denied:   {Level: settings.RulesOfDeployment},
 		artel.NotFound: {Level: settings.RulesOfAgent, ID: "nobody"},
@@ -146,7 +147,7 @@ func TestRulesRefused(t *testing.T) {
 // Every macro has an example that expands.
 func TestKnownMacros(t *testing.T) {
 	b := newBench(t, nil)
-	values, err := b.Rules.MacroValues(t.Context(), "", "")
+	values, err := b.Rules.MacroValues(apptest.Context(t), "", "")
 	if err != nil || values["char"] == "" || values["modelName"] == "" {
 		t.Fatal(values, err)
 	}

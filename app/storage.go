@@ -4,11 +4,15 @@ package app
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/artifact/sweep"
+	"github.com/artelhq/artel/event/audit"
+	"github.com/artelhq/artel/store"
 )
 
 // Storage are the use cases of stored bytes across all owners.
@@ -68,6 +72,9 @@ const named = 1000
 // kind Conflict, as is one whose blob folder holds bytes of another database. A
 // cancelled collection is completed by the next one.
 func (st *Storage) Collect(ctx context.Context, o CollectOptions) (report Collected, err error) {
+	if err := access.Require(ctx, store.ScopeAdmin); err != nil {
+		return report, err
+	}
 	if st.alone != nil {
 		if err := st.alone(); err != nil {
 			return report, err
@@ -87,15 +94,18 @@ func (st *Storage) Collect(ctx context.Context, o CollectOptions) (report Collec
 	if err == nil && st.retention >= 0 {
 		err = st.expire(ctx, now.Add(-st.retention), &report)
 	}
+	if n := report.Removed.Count + report.Results.Count; n > 0 && !o.DryRun {
+		st.core.recordAct(ctx, audit.Act{Action: audit.GarbageCollected, Detail: strconv.FormatInt(n, 10)})
+	}
 	return report, err
 }
 
 // release deletes uploads at services whose bytes were deleted here.
 func (st *Storage) release(ctx context.Context) error {
-	for _, d := range st.core.held.Digests() {
+	for _, d := range st.core.serviceFiles.Digests() {
 		switch _, err := st.core.blobs.Stat(ctx, d); {
 		case artel.KindOf(err) == artel.NotFound:
-			st.core.held.Drop(d)
+			st.core.serviceFiles.Drop(d)
 		case err != nil:
 			return err
 		}
@@ -152,8 +162,11 @@ func (st *Storage) tell(r sweep.Report) {
 }
 
 // Collection returns the state of garbage collection.
-func (st *Storage) Collection() CollectionState {
+func (st *Storage) Collection(ctx context.Context) (CollectionState, error) {
+	if err := access.Require(ctx, store.ScopeAdmin); err != nil {
+		return CollectionState{}, err
+	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.state
+	return st.state, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/artifact/sweep"
 	"github.com/artelhq/artel/run"
@@ -28,7 +29,7 @@ func TestCollect(t *testing.T) {
 	b := newBench(t, nil, func(c *app.Config) {
 		c.Options.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	})
-	ctx := t.Context()
+	ctx := apptest.Context(t)
 	upload := func(c artel.ConversationID, content string) artel.Digest {
 		t.Helper()
 		s, err := b.Artifacts.Stage(ctx, c, app.Upload{Body: strings.NewReader(content), Filename: "a.bin"})
@@ -48,7 +49,7 @@ func TestCollect(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, err := b.Storage.Collect(ctx, o)
-		state := b.Storage.Collection()
+		state := first(b.Storage.Collection(apptest.Context(b.t)))
 		if err != nil || r.Removed.Count != want || state.Running || state.Report.Removed != r.Removed || state.Error != "" || state.FinishedAt.Before(state.StartedAt) {
 			t.Errorf("got %+v, %v, want %d; %+v", r, err, want, state)
 		}
@@ -101,25 +102,25 @@ func TestCollectAlone(t *testing.T) {
 	})
 	done := make(chan error)
 	go func() {
-		_, err := b.Storage.Collect(t.Context(), app.CollectOptions{})
+		_, err := b.Storage.Collect(apptest.Context(t), app.CollectOptions{})
 		done <- err
 	}()
 	<-marking
-	if s := b.Storage.Collection(); !s.Running || s.StartedAt.IsZero() {
+	if s := first(b.Storage.Collection(apptest.Context(b.t))); !s.Running || s.StartedAt.IsZero() {
 		t.Errorf("got %+v", s)
 	}
-	if _, err := b.Storage.Collect(t.Context(), app.CollectOptions{}); !errors.Is(err, artel.Conflict) || artel.CodeOf(err) != app.CodeCollecting {
+	if _, err := b.Storage.Collect(apptest.Context(t), app.CollectOptions{}); !errors.Is(err, artel.Conflict) || artel.CodeOf(err) != app.CodeCollecting {
 		t.Errorf("a second one at once: %v", err)
 	}
 	goOn <- true
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if s := b.Storage.Collection(); s.Running || s.Report.Phase != sweep.Done {
+	if s := first(b.Storage.Collection(apptest.Context(b.t))); s.Running || s.Report.Phase != sweep.Done {
 		t.Errorf("got %+v", s)
 	}
 	others = artel.Errorf(artel.Conflict, "test", "", "somebody else")
-	if _, err := b.Storage.Collect(t.Context(), app.CollectOptions{}); !errors.Is(err, others) {
+	if _, err := b.Storage.Collect(apptest.Context(t), app.CollectOptions{}); !errors.Is(err, others) {
 		t.Errorf("with others: %v", err)
 	}
 }
@@ -128,7 +129,7 @@ func TestCollectAlone(t *testing.T) {
 // and a signature to open just the file that it was made for.
 func TestFilesOfOthers(t *testing.T) {
 	b := newBench(t, nil)
-	ctx, other := t.Context(), artel.WithOwner(t.Context(), "other")
+	ctx, other := apptest.Context(t), artel.WithOwner(apptest.Context(t), "other")
 	c := b.conversation()
 	s, err := b.Artifacts.Stage(ctx, c, app.Upload{Body: strings.NewReader("\x00mine"), Filename: "a.bin"})
 	if err != nil {
@@ -188,7 +189,7 @@ func TestResultsExpire(t *testing.T) {
 	b := newBench(t, nil, func(c *app.Config) {
 		c.Options.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	})
-	ctx := t.Context()
+	ctx := apptest.Context(t)
 	c := b.conversation()
 	source := func(id artel.ArtifactID, content string) artel.Digest {
 		t.Helper()
@@ -248,7 +249,7 @@ func TestResultsExpire(t *testing.T) {
 
 func TestResultsForEver(t *testing.T) {
 	b := newBench(t, nil, func(c *app.Config) { c.Files.Retention = -1; c.Store = noLeftovers{c.Store} })
-	if _, err := b.Storage.Collect(t.Context(), app.CollectOptions{}); err != nil {
+	if _, err := b.Storage.Collect(apptest.Context(t), app.CollectOptions{}); err != nil {
 		t.Error(err)
 	}
 }

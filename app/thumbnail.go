@@ -30,7 +30,8 @@ const (
 )
 
 // Thumbnail returns a small picture of a file: a PNG or JPEG of a step at least
-// as wide as asked for, without what else was in the file. It is made once. A
+// as wide as asked for, without what else was in the file. It is made once, of a
+// PDF from its first page. A
 // picture that is small itself is returned as it is, and so is SVG, which has
 // no size of its own. It takes over file, closes it where it is not returned,
 // and keeps what was known of it. What is no picture, or none that can be
@@ -47,11 +48,18 @@ func (fs *Files) Thumbnail(ctx context.Context, file File, width int) (File, err
 		return file, nil
 	}
 	defer file.Content.Close()
-	if !picture.Supports(m.MediaType) {
+	source := rendition.Source{Digest: file.Digest, MediaInfo: m}
+	var r rendition.Rendition
+	var err error
+	switch {
+	case fs.core.renditions.Pages().Of(m.MediaType): // pages are higher than wide
+		r, err = fs.core.renditions.Pages().Picture(ctx, file.owner, source, 1, picture.Form{Side: side * 3 / 2})
+	case picture.Supports(m.MediaType):
+		r, err = fs.core.renditions.Picture(ctx, file.owner, source, picture.Form{Side: side})
+	default:
 		return File{}, artel.Errorf(artel.Unsupported, "app.Files.Thumbnail", file.Filename,
 			"no small picture can be made of %s; ask without width for the file, and for the words of a document at …/artifacts/{id}/text", m.MediaType)
 	}
-	r, err := fs.core.renditions.Picture(ctx, file.owner, rendition.Source{Digest: file.Digest, MediaInfo: m}, picture.Form{Side: side})
 	if artel.KindOf(err) == artel.Invalid { // the file is damaged, not the request
 		err = artel.Errorf(artel.Unsupported, "app.Files.Thumbnail", file.Filename, "%w", err)
 	}

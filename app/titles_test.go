@@ -10,6 +10,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 )
 
@@ -54,7 +55,7 @@ func TestTitlesByModel(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			if tt.renamed != "" {
-				if _, err := b.Conversations.Rename(t.Context(), c, tt.renamed); err != nil {
+				if _, err := b.Conversations.Rename(apptest.Context(t), c, tt.renamed); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -65,10 +66,10 @@ func TestTitlesByModel(t *testing.T) {
 					t.Errorf("told %+v", told)
 				}
 			}
-			if err := b.Close(t.Context()); err != nil {
+			if err := b.Close(apptest.Context(t)); err != nil {
 				t.Fatal(err)
 			}
-			found, err := b.Conversations.Find(t.Context(), c)
+			found, err := b.Conversations.Find(apptest.Context(t), c)
 			if err != nil || found.Title != tt.want {
 				t.Errorf("the title is %q, %v; want %q", found.Title, err, tt.want)
 			}
@@ -76,13 +77,13 @@ func TestTitlesByModel(t *testing.T) {
 			if tt.fails {
 				want = 2
 			}
-			if u, err := b.Conversations.Usage(t.Context(), c); err != nil || u.Calls != want {
+			if u, err := b.Conversations.Usage(apptest.Context(t), c); err != nil || u.Calls != want {
 				t.Errorf("%+v are counted, %v; want %d calls", u, err, want)
 			}
 			if len(came) != 0 {
 				t.Error("a title was asked for again")
 			}
-			if _, err := b.Runs.Active(t.Context(), c); !errors.Is(err, artel.NotFound) {
+			if _, err := b.Runs.Active(apptest.Context(t), c); !errors.Is(err, artel.NotFound) {
 				t.Errorf("a run is at work: %v", err)
 			}
 		})

@@ -6,15 +6,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
+	"github.com/artelhq/artel/store"
 )
 
 // Tools are the use cases of single tool calls, outside any run.
@@ -27,22 +31,30 @@ func (ts *Tools) List(context.Context) []model.ToolSpec { return ts.core.tools.S
 // that names a prefix with a * behind it has all of them.
 func (ts *Tools) Prefixes(context.Context) []string { return ts.core.tools.Prefixes() }
 
-// Servers says how the servers of tools are doing.
-func (ts *Tools) Servers(context.Context) []tool.ServerHealth {
-	return ts.core.tools.Health()
+// Servers says how the servers of tools are doing, to administrators.
+func (ts *Tools) Servers(ctx context.Context) ([]tool.ServerHealth, error) {
+	if err := access.Require(ctx, store.ScopeAdmin); err != nil {
+		return nil, err
+	}
+	return ts.core.tools.Health(), nil
 }
 
 // Call runs one tool on a conversation in a workspace of its own: what it
 // writes is a version at once, and belongs to the newest message of the
 // active branch. A failure that the caller can mend is a result; an unknown
-// tool is of kind NotFound.
-func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, args json.RawMessage, t Target) (tool.Result, error) {
+// tool is of kind NotFound. The deployment's permissions hold: a denied
+// tool is of kind Denied, code "tool_denied"; one set to ask also is, code
+// "tool_needs_confirmation", unless the caller has confirmed the call.
+func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, args json.RawMessage, t Target, confirmed bool) (tool.Result, error) {
 	box := ts.core.tools.Set()
 	if !box.Has(name) {
 		return tool.Result{}, &artel.Error{
 			Op: "app.Tools.Call", Subject: artel.Shorten(name, 80), Kind: artel.NotFound, Code: "tool_not_found",
 			Err: errors.New("there is no such tool; GET /tools lists them"),
 		}
+	}
+	if err := ts.permit(name, confirmed); err != nil {
+		return tool.Result{}, err
 	}
 	at, err := ts.core.writeBase(ctx, c, "")
 	if err != nil {
@@ -56,6 +68,24 @@ func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, 
 	result, err := box.Call(ctx, &env, name, given)
 	ts.core.log.Notifier().Notify(c)
 	return result, err
+}
+
+// permit refuses a call that the deployment's permissions do not allow.
+func (ts *Tools) permit(name string, confirmed bool) error {
+	rule, level := name, ts.core.permissions.Of(name)
+	if _, named := ts.core.permissions[name]; !named {
+		rule = agent.AnyTool
+	}
+	refuse := func(code, format string) error {
+		return &artel.Error{Op: "app.Tools.Call", Subject: artel.Shorten(name, 80), Kind: artel.Denied, Code: code, Err: fmt.Errorf(format, rule, level)}
+	}
+	switch {
+	case level == agent.Deny:
+		return refuse("tool_denied", "the deployment does not allow the tool: permissions has %q: %s")
+	case level == agent.Ask && !confirmed:
+		return refuse("tool_needs_confirmation", "the deployment wants a confirmation of each call: permissions has %q: %s; repeat the call with confirm=true after a user has agreed")
+	}
+	return nil
 }
 
 // A TakenResult is the result of a tool outside Artel. Call

@@ -80,27 +80,54 @@ func childrenOf(tx store.Tx, c artel.ConversationID) (children map[artel.Message
 
 // Switch activates the branch through a message: down to its end, taking the
 // newest message at each fork. An active run continues on its own branch.
-func (cs *Conversations) Switch(ctx context.Context, id artel.ConversationID, through artel.MessageID) (c artel.Conversation, err error) {
+func (cs *Conversations) Switch(ctx context.Context, id artel.ConversationID, through artel.MessageID) (artel.Conversation, error) {
+	for {
+		var leaf artel.MessageID
+		err := cs.core.view(ctx, func(tx store.Tx) (err error) {
+			leaf, err = leafBelow(tx, id, through)
+			return err
+		})
+		if err != nil {
+			return artel.Conversation{}, err
+		}
+		c, done, err := cs.setLeaf(ctx, id, leaf)
+		if err != nil || done {
+			return c, err
+		}
+	}
+}
+
+// leafBelow returns the newest message below a message, or the message itself.
+// It reads all messages of the conversation.
+func leafBelow(tx store.Tx, id artel.ConversationID, through artel.MessageID) (artel.MessageID, error) {
+	if _, err := run.OnBranch(tx, id, through); err != nil {
+		return "", err
+	}
+	children, newest, err := childrenOf(tx, id)
+	leaf := through
+	for open := []artel.MessageID{through}; len(open) > 0; {
+		m := open[len(open)-1]
+		open = append(open[:len(open)-1], children[m]...)
+		if newest[m] > newest[leaf] {
+			leaf = m
+		}
+	}
+	return leaf, err
+}
+
+// setLeaf makes leaf the end of the active branch. It does nothing if a message
+// has been added below leaf meanwhile.
+func (cs *Conversations) setLeaf(ctx context.Context, id artel.ConversationID, leaf artel.MessageID) (c artel.Conversation, done bool, err error) {
 	err = cs.core.update(ctx, func(tx store.Tx) error {
+		done = false
 		if c, err = tx.Conversations.Get(id); err != nil {
 			return err
 		}
-		if _, err := run.MessageOf(tx, id, through); err != nil {
+		below, err := tx.Messages.Children(id, leaf)
+		if err != nil || len(below[leaf]) > 0 {
 			return err
 		}
-		children, newest, err := childrenOf(tx, id)
-		if err != nil {
-			return err
-		}
-		leaf := through
-		for open := []artel.MessageID{through}; len(open) > 0; {
-			m := open[len(open)-1]
-			open = append(open[:len(open)-1], children[m]...)
-			if newest[m] > newest[leaf] {
-				leaf = m
-			}
-		}
-		if c.Leaf == leaf {
+		if done = true; c.Leaf == leaf {
 			return nil
 		}
 		c.Leaf = leaf
@@ -109,10 +136,10 @@ func (cs *Conversations) Switch(ctx context.Context, id artel.ConversationID, th
 		}
 		return cs.core.events.Append(tx, id, artel.Event{}, artel.BranchSwitched{Leaf: leaf})
 	})
-	if err == nil {
+	if err == nil && done {
 		cs.core.log.Notifier().Notify(id)
 	}
-	return c, err
+	return c, done, err
 }
 
 // Mute excludes a message from model requests or includes it again. Muting a

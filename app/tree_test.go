@@ -9,6 +9,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/run"
 )
@@ -24,7 +25,7 @@ func answering() *gated {
 
 func (b *bench) edited(c artel.ConversationID, m artel.MessageID, e run.Edit) artel.Run {
 	b.t.Helper()
-	r, err := b.Runs.Edit(b.t.Context(), c, m, e)
+	r, err := b.Runs.Edit(apptest.Context(b.t), c, m, e)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func (b *bench) edited(c artel.ConversationID, m artel.MessageID, e run.Edit) ar
 
 func (b *bench) turns(c artel.ConversationID) []app.BranchMessage {
 	b.t.Helper()
-	turns, err := b.Messages.Turns(b.t.Context(), c, "", 0)
+	turns, err := b.Messages.Turns(apptest.Context(b.t), c, "", 0)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestTree(t *testing.T) {
 	if len(turns) != 4 || len(turns[2].Siblings) != 3 || turns[2].Siblings[0] != second.Message || turns[2].Siblings[2] != again.Message || len(turns[3].Siblings) != 1 {
 		t.Errorf("got %+v", turns)
 	}
-	found, err := b.Conversations.Switch(t.Context(), c, second.Message)
+	found, err := b.Conversations.Switch(apptest.Context(t), c, second.Message)
 	if err != nil || found.Leaf != second.Reply {
 		t.Errorf("got %+v, %v", found, err)
 	}
@@ -67,7 +68,7 @@ func TestTree(t *testing.T) {
 	if got, want := b.said(c), "one | answer to one | two | answer to two | three | answer to three"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if _, err := b.Conversations.Switch(t.Context(), c, artel.NewMessageID(found.CreatedAt)); !errors.Is(err, artel.NotFound) {
+	if _, err := b.Conversations.Switch(apptest.Context(t), c, artel.NewMessageID(found.CreatedAt)); !errors.Is(err, artel.NotFound) {
 		t.Errorf("got %v", err)
 	}
 	if n := strings.Count(typesOf(b.events(c)), "branch_switched"); n != 1 {
@@ -80,13 +81,13 @@ func TestTree(t *testing.T) {
 func TestEditKeepsAttachments(t *testing.T) {
 	b := newBench(t, provide(answering().generate))
 	c := b.conversation()
-	staged, err := b.Artifacts.Stage(t.Context(), c, app.Upload{Body: strings.NewReader("one"), Filename: "note.txt"})
+	staged, err := b.Artifacts.Stage(apptest.Context(t), c, app.Upload{Body: strings.NewReader("one"), Filename: "note.txt"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := b.ended(b.send(c, run.Input{Text: "Read.", Uploads: []artifact.Staged{staged}}))
 	text := "two"
-	if _, err := b.Edits.Save(t.Context(), app.ArtifactAt{Conversation: c, ID: "note.txt"}, artifact.Draft{Text: &text}); err != nil {
+	if _, err := b.Edits.Save(apptest.Context(t), app.ArtifactAt{Conversation: c, ID: "note.txt"}, artifact.Draft{Text: &text}); err != nil {
 		t.Fatal(err)
 	}
 	words := "Read it well."
@@ -99,7 +100,7 @@ func TestEditKeepsAttachments(t *testing.T) {
 	}
 	none := []string{}
 	third := b.edited(c, first.Message, run.Edit{Text: &words, Attachments: &none})
-	if _, _, err := b.Artifacts.Find(t.Context(), c, "note.txt", third.Message); !errors.Is(err, artel.NotFound) {
+	if _, _, err := b.Artifacts.Find(apptest.Context(t), c, "note.txt", third.Message); !errors.Is(err, artel.NotFound) {
 		t.Errorf("without attachments: %v", err)
 	}
 }
@@ -110,7 +111,7 @@ func TestMute(t *testing.T) {
 	b := newBench(t, provide(g.generate))
 	c := b.conversation()
 	first := b.ask(c, "one")
-	if m, err := b.Messages.Mute(t.Context(), c, first.Message, true); err != nil || !m.Muted {
+	if m, err := b.Messages.Mute(apptest.Context(t), c, first.Message, true); err != nil || !m.Muted {
 		t.Fatalf("got %+v, %v", m, err)
 	}
 	b.ask(c, "two")
@@ -119,7 +120,7 @@ func TestMute(t *testing.T) {
 			t.Errorf("the model was sent %q", artel.TextOf(m.Parts))
 		}
 	}
-	if m, err := b.Messages.Mute(t.Context(), c, first.Message, false); err != nil || m.Muted {
+	if m, err := b.Messages.Mute(apptest.Context(t), c, first.Message, false); err != nil || m.Muted {
 		t.Errorf("got %+v, %v", m, err)
 	}
 	if n := strings.Count(typesOf(b.events(c)), "message_muted"); n != 2 {
@@ -139,7 +140,7 @@ func TestSwitchDuringRun(t *testing.T) {
 	r := b.send(c, run.Input{Text: "elsewhere", Parent: &root})
 	<-g.came
 	<-g.came
-	if _, err := b.Conversations.Switch(t.Context(), c, first.Message); err != nil {
+	if _, err := b.Conversations.Switch(apptest.Context(t), c, first.Message); err != nil {
 		t.Fatal(err)
 	}
 	g.may <- struct{}{}

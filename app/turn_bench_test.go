@@ -15,12 +15,11 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/sqlite/sqlitetest"
 )
 
 // A turn is everything between two model calls of a run: what is stored of the
@@ -56,37 +55,27 @@ func benchmarkTurn(b *testing.B, messages int) {
 			yield(finish, nil)
 		}
 	})
-	s, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "artel.db"), sqlite.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = s.Close() })
+	s := sqlitetest.Open(b, filepath.Join(b.TempDir(), "artel.db"))
 	service := model.DemoService()
 	service.Capabilities.ContextWindow.Value = 200_000 + 400*messages
-	a, err := app.New(app.Config{
-		Store: s, Blobs: blob.NewMemory(), Notifier: event.NewNotifier(),
-		Services:  model.NewRegistry([]model.Service{service}, service.ID),
-		Providers: map[model.Dialect]model.Provider{model.Demo: watch},
-		Options:   app.Options{Log: slog.New(slog.DiscardHandler), SpoolDir: b.TempDir()},
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = a.Close(context.Background()) })
+	config, _ := apptest.Config(b, watch)
+	config.Store, config.Services = s, model.NewRegistry([]model.Service{service}, service.ID)
+	config.Options.Log = slog.New(slog.DiscardHandler)
+	a := apptest.Open(b, config)
 	for b.Loop() {
 		asked = 0
-		c, err := a.Conversations.Create(b.Context(), app.NewConversation{})
+		c, err := a.Conversations.Create(apptest.Context(b), app.NewConversation{})
 		if err == nil {
-			err = s.Update(b.Context(), artel.Local, func(tx store.Tx) error { return talkedInto(tx, c, messages) })
+			err = s.Update(apptest.Context(b), artel.Local, func(tx store.Tx) error { return talkedInto(tx, c, messages) })
 		}
 		if err != nil {
 			b.Fatal(err)
 		}
-		run, err := a.Runs.Send(b.Context(), c.ID, run.Input{Text: "Go."})
+		run, err := a.Runs.Send(apptest.Context(b), c.ID, run.Input{Text: "Go."})
 		if err != nil {
 			b.Fatal(err)
 		}
-		for e, err := range a.Events.Follow(b.Context(), c.ID, 0, 0) {
+		for e, err := range a.Events.Follow(apptest.Context(b), c.ID, 0, 0) {
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -94,7 +83,7 @@ func benchmarkTurn(b *testing.B, messages int) {
 				break
 			}
 		}
-		if run, err = a.Runs.Find(b.Context(), run.ID); err != nil || run.State != artel.RunDone {
+		if run, err = a.Runs.Find(apptest.Context(b), run.ID); err != nil || run.State != artel.RunDone {
 			b.Fatal(run.State, run.Error, err)
 		}
 	}

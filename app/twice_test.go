@@ -13,6 +13,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
@@ -41,13 +42,9 @@ func inTwice(c *app.Config) { c.Store = twice{c.Store} }
 // TestUpdatesThatRunTwice: what waits gets its turn, whatever the store does
 // with an update.
 func TestUpdatesThatRunTwice(t *testing.T) {
-	g := newGated()
-	b := newBench(t, provide(g.generate), inTwice)
-	c := b.conversation()
-	first := b.send(c, run.Input{Text: "one"})
-	<-g.came
+	g, b, c, first := working(t, "one", inTwice)
 	second := b.send(c, run.Input{Text: "two", Queue: true})
-	if _, err := b.Runs.Inject(t.Context(), first.ID, "this too"); err != nil {
+	if _, err := b.Runs.Inject(apptest.Context(t), first.ID, "this too"); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -98,10 +95,10 @@ func TestTakenOverWhileWaiting(t *testing.T) {
 	b.config.Store = cold.Store
 	b.config.Options.Now = func() time.Time { return time.Now().Add(time.Minute) }
 	other := b.open()
-	if n, err := other.Recover(t.Context(), false); err != nil || n != 1 {
+	if n, err := other.Recover(apptest.Context(t), false); err != nil || n != 1 {
 		t.Fatalf("got %d, %v", n, err)
 	}
-	if _, err := other.Permissions.Decide(t.Context(), r.ID, q.Permission, artel.Allow, ""); err != nil {
+	if _, err := other.Permissions.Decide(apptest.Context(t), r.ID, q.Permission, artel.Allow, ""); err != nil {
 		t.Fatal(err)
 	}
 	if r = b.ended(r); r.State != artel.RunDone {
@@ -114,10 +111,10 @@ func TestTakenOverWhileWaiting(t *testing.T) {
 			t.Fatal("it has not noticed that the run is not its own")
 		}
 	}
-	if err := b.Close(t.Context()); err != nil {
+	if err := b.Close(apptest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := other.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunDone {
+	if found, err := other.Runs.Find(apptest.Context(t), r.ID); err != nil || found.State != artel.RunDone {
 		t.Errorf("got %+v, %v", found, err)
 	}
 	b.App = other

@@ -10,6 +10,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
@@ -32,7 +33,7 @@ func TestVariablesOfBranches(t *testing.T) {
 	c := b.conversation()
 	turns := func(in run.Input, want ...string) artel.Run {
 		t.Helper()
-		p, err := b.Previews.Build(t.Context(), c, in)
+		p, err := b.Previews.Build(apptest.Context(t), c, in)
 		if err != nil || !strings.Contains(artel.TextOf(p.Blocks[0].Parts), want[0]) {
 			t.Errorf("%q: the preview begins with %q, %v", in.Text, artel.TextOf(p.Blocks[0].Parts), err)
 		}
@@ -55,11 +56,11 @@ func TestVariablesOfBranches(t *testing.T) {
 	turns(run.Input{Text: "one again", Parent: new(artel.MessageID)}, "Turn 1, 1.")
 
 	// They go with the conversation, to each branch of it.
-	done, err := b.bringIn(t.Context(), b.zip(c))
+	done, err := b.bringIn(apptest.Context(t), b.zip(c))
 	if err != nil {
 		t.Fatal(err)
 	}
-	brought, _, err := b.Messages.List(t.Context(), done.Conversation.ID, store.Page{Limit: 500})
+	brought, _, err := b.Messages.List(apptest.Context(t), done.Conversation.ID, store.Page{Limit: 500})
 	if err != nil {
 		t.Fatal(err)
 	}

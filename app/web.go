@@ -55,7 +55,7 @@ func (k *core) fetch(ctx context.Context, address string) (artifact.Staged, erro
 	if name == "/" || name == "." {
 		name = u.Hostname()
 	}
-	return k.artifacts.Stage(ctx, fetched{resp.Body, subject}, media.Hint{DeclaredType: resp.Header.Get("Content-Type"), Filename: name})
+	return k.artifacts.Uploads.Stage(ctx, fetched{resp.Body, subject}, media.Hint{DeclaredType: resp.Header.Get("Content-Type"), Filename: name})
 }
 
 // fetched tells an answer that breaks off from a store that fails.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/internal/fetch"
 )
@@ -49,7 +50,7 @@ func TestPutFromTheWeb(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := b.Tools.Call(t.Context(), c, "put_artifact", args, app.Target{})
+		r, err := b.Tools.Call(apptest.Context(t), c, "put_artifact", args, app.Target{}, false)
 		if err != nil {
 			t.Fatalf("%s: %v", address, err)
 		}

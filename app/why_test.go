@@ -10,6 +10,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/inspect"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
@@ -28,14 +29,14 @@ func TestWhy(t *testing.T) {
 	first := b.ended(b.send(c, run.Input{Text: "one", Attachments: []string{"dot.gif"}}))
 	muted := b.ask(c, "two")
 	other := b.ended(b.send(c, run.Input{Text: "left", Parent: &first.Reply}))
-	if err := b.config.Store.Update(t.Context(), artel.Local, func(tx store.Tx) error { return tx.Messages.SetMuted(muted.Message, true) }); err != nil {
+	if err := b.config.Store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error { return tx.Messages.SetMuted(muted.Message, true) }); err != nil {
 		t.Fatal(err)
 	}
 	right := b.ended(b.send(c, run.Input{Text: "right", Parent: &muted.Reply}))
 	last := b.ended(b.send(c, run.Input{Text: "last", Parent: &right.Reply}))
 	why := func(r artel.Run, about string, want inspect.WhyCode, seen bool) {
 		t.Helper()
-		w, err := b.Contexts.Why(t.Context(), record.ContextKey{Run: r.ID, Number: 1}, about, phrase.Chinese)
+		w, err := b.Contexts.Why(apptest.Context(t), record.ContextKey{Run: r.ID, Number: 1}, about, phrase.Chinese)
 		if err != nil || len(w.Findings) == 0 || w.Findings[0].Code != want || w.Seen != seen {
 			t.Errorf("%s in %s: %+v, %v; want %s", about, r.ID, w, err, want)
 			return
@@ -55,8 +56,8 @@ func TestWhy(t *testing.T) {
 	why(right, "never.txt", inspect.WhyUnattached, false)
 	why(right, "gone.txt", inspect.WhyNotHere, false)
 
-	limit, _ := json.Marshal(map[string]int{"max_tokens": 4200, "reply_reserve": 0})
-	if _, err := b.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: limit}, {ID: pipeline.InjectionAssembler, Config: json.RawMessage(`{"preview":0}`)}}, settings.AnyRevision); err != nil {
+	limit, _ := json.Marshal(map[string]int{"max_tokens": 2350, "reply_reserve": 0})
+	if _, err := b.Pipeline.SetLevel(apptest.Context(t), settings.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: limit}, {ID: pipeline.InjectionAssembler, Config: json.RawMessage(`{"preview":0}`)}}, settings.AnyRevision); err != nil {
 		t.Fatal(err)
 	}
 	var long artel.Run
@@ -81,7 +82,7 @@ func TestDescribedIsNotSeen(t *testing.T) {
 	b.upload(c, "note.txt", "words")
 	run := b.ended(b.send(c, run.Input{Text: "See.", Attachments: []string{"dot.gif", "note.txt"}}))
 	for about, seen := range map[string]bool{"dot.gif": false, "note.txt": true} {
-		w, err := b.Contexts.Why(t.Context(), record.ContextKey{Run: run.ID, Number: 1}, about, phrase.English)
+		w, err := b.Contexts.Why(apptest.Context(t), record.ContextKey{Run: run.ID, Number: 1}, about, phrase.English)
 		if err != nil || len(w.Findings) != 1 || w.Findings[0].Code != inspect.WhyFile || w.Seen != seen {
 			t.Errorf("%s: %+v, %v", about, w, err)
 		}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/fake"
 	"github.com/artelhq/artel/model/provider"
@@ -138,12 +139,12 @@ func (w *wired) raw(key record.ContextKey) {
 	w.mu.Lock()
 	sent := w.bodies[len(w.bodies)-1]
 	w.mu.Unlock()
-	raw, err := w.Contexts.Request(w.t.Context(), key)
+	raw, err := w.Contexts.Request(apptest.Context(w.t), key)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	shown := inBase64.ReplaceAllStringFunc(string(raw.Body), func(ref string) string {
-		content, err := w.config.Blobs.Open(w.t.Context(), artel.Digest(strings.TrimPrefix(ref, "blob:")))
+		content, err := w.config.Blobs.Open(apptest.Context(w.t), artel.Digest(strings.TrimPrefix(ref, "blob:")))
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -179,7 +180,7 @@ func TestRawRequestsOfAllDialects(t *testing.T) {
 			id := b.conversation()
 			b.upload(id, "dot.gif", gif)
 			for _, in := range []run.Input{{Text: "See <b> & “this”.", Attachments: []string{"dot.gif"}}, {Text: "And now?"}} {
-				p, err := b.Previews.Build(t.Context(), id, in)
+				p, err := b.Previews.Build(apptest.Context(t), id, in)
 				if err != nil || !p.Exact {
 					t.Fatalf("the preview: %+v, %v", p.Error, err)
 				}
@@ -214,11 +215,11 @@ func TestHowMediaWent(t *testing.T) {
 			w.upload(id, names[2], noise(t, 700))
 			told := func(r artel.Run, want ...model.Transport) {
 				t.Helper()
-				list, err := w.Contexts.List(t.Context(), r.ID)
+				list, err := w.Contexts.List(apptest.Context(t), r.ID)
 				if err != nil || len(list) != 1 {
 					t.Fatalf("%d calls, %v", len(list), err)
 				}
-				found, err := w.Contexts.Find(t.Context(), list[0].ContextKey)
+				found, err := w.Contexts.Find(apptest.Context(t), list[0].ContextKey)
 				if err != nil {
 					t.Fatal(err)
 				}

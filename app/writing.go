@@ -102,13 +102,13 @@ func (es *Edits) write(ctx context.Context, p ArtifactAt, do func(*artifact.Work
 }
 
 // Save makes the next version from a user's changes to version p.IfVersion; see
-// [artifact.Workspace.Save] for the case that this is not the newest.
+// [artifact.Editor.Save] for the case that this is not the newest.
 func (es *Edits) Save(ctx context.Context, p ArtifactAt, d artifact.Draft) (artel.Artifact, error) {
 	if d.Title != nil {
 		title := scrub.Line(*d.Title)
 		d.Title = &title
 	}
-	return es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Save(ctx, p.ID, p.IfVersion, d) })
+	return es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Edit.Save(ctx, p.ID, p.IfVersion, d) })
 }
 
 // Stage stores the bytes of a whole new content, as a stream. Properties that
@@ -122,7 +122,7 @@ func (es *Edits) Stage(ctx context.Context, p ArtifactAt, u Upload) (artifact.St
 	if err != nil {
 		return artifact.Staged{}, err
 	}
-	return es.core.artifacts.Stage(ctx, u.Body, media.Hint{
+	return es.core.artifacts.Uploads.Stage(ctx, u.Body, media.Hint{
 		DeclaredType: cmp.Or(u.DeclaredType, a.MediaType), Filename: cmp.Or(u.Filename, a.Filename, string(a.ID)),
 	})
 }
@@ -130,18 +130,18 @@ func (es *Edits) Stage(ctx context.Context, p ArtifactAt, u Upload) (artifact.St
 // Rename gives an artifact another title. An unchanged title makes no version.
 func (es *Edits) Rename(ctx context.Context, p ArtifactAt, title string) (artel.Artifact, error) {
 	return es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) {
-		return w.Rename(ctx, p.ID, scrub.Line(title), p.IfVersion)
+		return w.Edit.Rename(ctx, p.ID, scrub.Line(title), p.IfVersion)
 	})
 }
 
 // Delete removes an artifact from its branch; its versions stay. Its uploads at
 // model services are deleted, and made again if another branch still sends them.
 func (es *Edits) Delete(ctx context.Context, p ArtifactAt) (artel.Artifact, error) {
-	a, err := es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Delete(ctx, p.ID, p.IfVersion) })
+	a, err := es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Edit.Delete(ctx, p.ID, p.IfVersion) })
 	if err != nil {
 		return a, err
 	}
-	versions, err := es.core.artifacts.History(ctx, artel.OwnerOf(ctx), p.Conversation, p.ID, artifact.Visible)
+	versions, err := es.core.artifacts.Versions.History(ctx, artel.OwnerOf(ctx), p.Conversation, p.ID, artifact.Visible)
 	if err != nil { // it is deleted; the uploads expire by themselves
 		es.core.logger.WarnContext(ctx, "what services hold of a deleted artifact is not known", "artifact", p.ID, "err", err)
 		return a, nil
@@ -150,7 +150,7 @@ func (es *Edits) Delete(ctx context.Context, p ArtifactAt) (artel.Artifact, erro
 	for i, v := range versions {
 		digests[i] = v.Digest
 	}
-	es.core.held.Drop(digests...)
+	es.core.serviceFiles.Drop(digests...)
 	return a, nil
 }
 
@@ -158,7 +158,7 @@ func (es *Edits) Delete(ctx context.Context, p ArtifactAt) (artel.Artifact, erro
 // deletion.
 func (es *Edits) Restore(ctx context.Context, p ArtifactAt, version int) (artel.Artifact, error) {
 	return es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) {
-		return w.Restore(ctx, p.ID, version, p.IfVersion)
+		return w.Edit.Restore(ctx, p.ID, version, p.IfVersion)
 	})
 }
 
@@ -174,13 +174,13 @@ func (as *Artifacts) Deleted(ctx context.Context, c artel.ConversationID, at art
 // History returns the versions of an artifact, also of a deleted one, and with
 // a wider scope the edits between them.
 func (vs *Versions) History(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, scope artifact.Scope) ([]artifact.Entry, error) {
-	return vs.core.artifacts.History(ctx, artel.OwnerOf(ctx), c, id, scope)
+	return vs.core.artifacts.Versions.History(ctx, artel.OwnerOf(ctx), c, id, scope)
 }
 
 // State returns one version, with a wider scope than Visible also an unfolded
 // one of the journal, and its text if it is text.
 func (vs *Versions) State(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, scope artifact.Scope) (artifact.Entry, *string, error) {
-	return vs.core.artifacts.State(ctx, artel.OwnerOf(ctx), c, id, number, scope)
+	return vs.core.artifacts.Versions.State(ctx, artel.OwnerOf(ctx), c, id, number, scope)
 }
 
 // Diff compares two versions of a text; see [artifact.DiffQuery].
@@ -190,5 +190,5 @@ func (vs *Versions) Diff(ctx context.Context, c artel.ConversationID, id artel.A
 		return artifact.Diff{}, err
 	}
 	q.At = at
-	return vs.core.artifacts.Diff(ctx, artel.OwnerOf(ctx), c, id, q)
+	return vs.core.artifacts.Versions.Diff(ctx, artel.OwnerOf(ctx), c, id, q)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model"
 )
@@ -48,7 +49,7 @@ func TestPersonWritesDuringARun(t *testing.T) {
 	var c artel.ConversationID
 	save := func(base int, text string) {
 		t.Helper()
-		if _, err := b.Edits.Save(t.Context(), app.ArtifactAt{Conversation: c, ID: "doc", IfVersion: base}, artifact.Draft{Text: &text}); err != nil {
+		if _, err := b.Edits.Save(apptest.Context(t), app.ArtifactAt{Conversation: c, ID: "doc", IfVersion: base}, artifact.Draft{Text: &text}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -95,7 +96,7 @@ func TestPersonWritesDuringARun(t *testing.T) {
 	if got := b.text(c, "doc", ""); got != "ONE\nzwei\ndrei\n" {
 		t.Errorf("the text is %q", got)
 	}
-	history, err := b.Versions.History(t.Context(), c, "doc", artifact.Journal)
+	history, err := b.Versions.History(apptest.Context(t), c, "doc", artifact.Journal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,10 +119,10 @@ func TestStaleSave(t *testing.T) {
 	b.upload(c, "a.txt", "one\ntwo\n")
 	p := app.ArtifactAt{Conversation: c, ID: "a.txt", IfVersion: 1}
 	first, second := "1\ntwo\n", "one\n2\n"
-	if _, err := b.Edits.Save(t.Context(), p, artifact.Draft{Text: &first}); err != nil {
+	if _, err := b.Edits.Save(apptest.Context(t), p, artifact.Draft{Text: &first}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.Edits.Save(t.Context(), p, artifact.Draft{Text: &second})
+	_, err := b.Edits.Save(apptest.Context(t), p, artifact.Draft{Text: &second})
 	stale, ok := errors.AsType[*artifact.Stale](err)
 	if !ok || artel.CodeOf(err) != app.CodeStale || artel.KindOf(err) != artel.Conflict || stale.Merged == nil || stale.Merged.Clean() {
 		t.Fatalf("got %v", err)

@@ -23,7 +23,9 @@
 // stay unchanged in the blob store, beside the decoded text that is edited.
 //
 // No write loses another: an edit whose base has changed is computed again on
-// the new head, or refused. Callers decide who may write and when runs end.
+// the new head, or refused. A run replaces only content that it has seen, counted
+// in version numbers from [BeginRun] on, also after another process has resumed it.
+// Callers decide who may write and when runs begin and end.
 package artifact
 
 import (
@@ -37,6 +39,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/media/pdf"
 	"github.com/artelhq/artel/store"
 )
 
@@ -55,6 +58,7 @@ type Options struct {
 	MaxText  int              // bytes of a text, in UTF-8; 0: DefaultMaxText
 	Limits   *edit.Limits     // of approximate matches; nil: edit.DefaultLimits
 	Now      func() time.Time // nil: time.Now
+	PDF      *pdf.Engine      // opens PDFs; nil: an engine is started for each
 }
 
 // A Collection holds the artifacts of all conversations. It is safe for
@@ -63,12 +67,22 @@ type Options struct {
 // method with a parameter at reads the branch that ends in that message; an
 // empty at shows only versions without a message.
 type Collection struct {
+	Versions *Versions
+	Uploads  *Uploads
+
 	store store.Store
 	blobs blob.Store
 	opt   Options
 
 	derived *derivedTexts
 }
+
+// Versions reads the states of artifacts on all branches, beyond the heads.
+type Versions struct{ c *Collection }
+
+// Uploads takes in bytes from outside, in two steps: [Uploads.Stage] stores and
+// identifies them, and the others make artifacts of them.
+type Uploads struct{ c *Collection }
 
 // New returns the artifacts in s, with the bytes of uploads in b.
 func New(s store.Store, b blob.Store, o Options) *Collection {
@@ -81,7 +95,9 @@ func New(s store.Store, b blob.Store, o Options) *Collection {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Collection{store: s, blobs: b, opt: o, derived: newDerivedTexts()}
+	c := &Collection{store: s, blobs: b, opt: o, derived: newDerivedTexts()}
+	c.Versions, c.Uploads = &Versions{c}, &Uploads{c}
+	return c
 }
 
 // now returns the time in the precision of the store.
@@ -170,11 +186,11 @@ func (c *Collection) Text(ctx context.Context, owner artel.Owner, conv artel.Con
 	return text, v, failed("artifact.Text", string(id), err)
 }
 
-// TextAt returns the text of any numbered state, also of one that is only in the
+// Text returns the text of any numbered state, also of one that is only in the
 // journal.
-func (c *Collection) TextAt(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, number int) (string, error) {
+func (vs *Versions) Text(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, number int) (string, error) {
 	var text string
-	err := c.store.View(ctx, owner, func(tx store.Tx) error {
+	err := vs.c.store.View(ctx, owner, func(tx store.Tx) error {
 		s, err := version(tx, conv, id, number)
 		if err != nil {
 			return err
@@ -185,10 +201,10 @@ func (c *Collection) TextAt(ctx context.Context, owner artel.Owner, conv artel.C
 	return text, failed("artifact.TextAt", string(id), err)
 }
 
-// Versions returns the visible versions of every branch, oldest first.
-func (c *Collection) Versions(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
+// List returns the visible versions of every branch, oldest first.
+func (vs *Versions) List(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
 	var list []artel.Version
-	err := c.store.View(ctx, owner, func(tx store.Tx) error {
+	err := vs.c.store.View(ctx, owner, func(tx store.Tx) error {
 		var err error
 		list, err = versions(tx, conv, id)
 		return err
@@ -196,10 +212,10 @@ func (c *Collection) Versions(ctx context.Context, owner artel.Owner, conv artel
 	return list, failed("artifact.Versions", string(id), err)
 }
 
-// Version returns one visible version.
-func (c *Collection) Version(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, n int) (artel.Version, error) {
+// Get returns one visible version.
+func (vs *Versions) Get(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, n int) (artel.Version, error) {
 	var v artel.Version
-	err := c.store.View(ctx, owner, func(tx store.Tx) error {
+	err := vs.c.store.View(ctx, owner, func(tx store.Tx) error {
 		e, err := version(tx, conv, id, n)
 		if err == nil && !e.visible {
 			err = missing("version %d is not among the visible ones", n)

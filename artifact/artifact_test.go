@@ -19,6 +19,8 @@ import (
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,16 +46,8 @@ type fatal interface {
 
 func newBench(t testing.TB, path string) *bench {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	b := &bench{store: s, blobs: blob.NewMemory()}
+	s := sqlitetest.Open(t, path)
+	b := &bench{store: storetest.Metered(s, t.Errorf), blobs: blob.NewMemory()}
 	b.begin(t)
 	return b
 }
@@ -90,12 +84,27 @@ func (b *bench) workspace(run artel.RunID, at artel.MessageID) *artifact.Workspa
 	})
 }
 
-func (b *bench) fold(t fatal, run artel.RunID) {
+func (b *bench) beginRun(t fatal, run artel.RunID, at artel.MessageID) {
 	t.Helper()
-	err := b.store.Update(background, artel.Local, func(tx store.Tx) error { return artifact.FoldRun(tx, b.conv, run) })
+	err := b.store.Update(background, artel.Local, func(tx store.Tx) error {
+		return artifact.BeginRun(tx, artel.Run{ID: run, Conversation: b.conv, Message: at, StartedAt: start})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (b *bench) fold(t fatal, run artel.RunID) {
+	t.Helper()
+	if err := b.foldRun(run); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bench) foldRun(run artel.RunID) error {
+	return artifact.FoldRun(background, b.store, artel.Local, b.conv, run, func(fold func(store.Tx) error) error {
+		return b.store.Update(background, artel.Local, fold)
+	})
 }
 
 // text checks what the head is at a message, for a reader who knows nothing.
@@ -109,7 +118,7 @@ func (b *bench) text(t fatal, id artel.ArtifactID, at artel.MessageID, number in
 
 func (b *bench) visible(t fatal, id artel.ArtifactID) []artel.Version {
 	t.Helper()
-	list, err := b.collection().Versions(background, artel.Local, b.conv, id)
+	list, err := b.collection().Versions.List(background, artel.Local, b.conv, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +140,7 @@ func swap(old, repl string) []edit.Edit { return []edit.Edit{{Old: old, New: rep
 
 func update(t fatal, w *artifact.Workspace, id artel.ArtifactID, old, repl string) artel.Artifact {
 	t.Helper()
-	a, _, err := w.Update(background, id, swap(old, repl), artifact.UpdateOptions{})
+	a, _, err := w.Edit.Update(background, id, swap(old, repl), artifact.UpdateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +168,7 @@ func TestRunLeavesOneVersion(t *testing.T) {
 	if got := b.visible(t, "plan"); len(got) != 0 {
 		t.Errorf("visible while the run goes on: %+v", got)
 	}
-	if _, err := b.collection().Version(t.Context(), artel.Local, b.conv, "plan", 3); artel.CodeOf(err) != artel.CodeArtifactNotFound {
+	if _, err := b.collection().Versions.Get(t.Context(), artel.Local, b.conv, "plan", 3); artel.CodeOf(err) != artel.CodeArtifactNotFound {
 		t.Errorf("version 3 while the run goes on: %v", err)
 	}
 
@@ -296,20 +305,20 @@ func TestRefusedWrites(t *testing.T) {
 	ctx := t.Context()
 	must[artel.Artifact](t)(w.Create(ctx, "doc", "", "x y x", ""))
 	c := b.collection()
-	png := must[artifact.Staged](t)(c.Stage(ctx, strings.NewReader("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), media.Hint{Filename: "p.png"}))
-	must[[]artel.Artifact](t)(c.Add(ctx, artel.Local, b.conv, []artifact.Staged{png}))
+	png := must[artifact.Staged](t)(c.Uploads.Stage(ctx, strings.NewReader("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), media.Hint{Filename: "p.png"}))
+	must[[]artel.Artifact](t)(c.Uploads.Add(ctx, artel.Local, b.conv, []artifact.Staged{png}))
 
 	create := func(id artel.ArtifactID, title, content, mediaType string) func() error {
 		return func() error { _, err := w.Create(ctx, id, title, content, mediaType); return err }
 	}
 	edit := func(id artel.ArtifactID, old, repl string, version int) func() error {
 		return func() error {
-			_, _, err := w.Update(ctx, id, swap(old, repl), artifact.UpdateOptions{IfVersion: version})
+			_, _, err := w.Edit.Update(ctx, id, swap(old, repl), artifact.UpdateOptions{IfVersion: version})
 			return err
 		}
 	}
 	rewrite := func(id artel.ArtifactID, content string, version int) func() error {
-		return func() error { _, err := w.Rewrite(ctx, id, content, version); return err }
+		return func() error { _, err := w.Edit.Rewrite(ctx, id, content, version); return err }
 	}
 	for _, tt := range []struct {
 		name string
@@ -346,7 +355,7 @@ func TestRefusedWrites(t *testing.T) {
 	}
 	b.text(t, "doc", b.a, 1, "x y x")
 	var refusal interface{ Error() string }
-	_, _, err := w.Update(ctx, "doc", swap("x", "z"), artifact.UpdateOptions{})
+	_, _, err := w.Edit.Update(ctx, "doc", swap("x", "z"), artifact.UpdateOptions{})
 	if !errors.As(err, &refusal) {
 		t.Error("no refusal in the chain")
 	}
@@ -379,19 +388,19 @@ func TestForeignOwner(t *testing.T) {
 	b := newBench(t, sqlite.Memory)
 	ctx := t.Context()
 	c := b.collection()
-	staged := must[artifact.Staged](t)(c.Stage(ctx, strings.NewReader("hello"), media.Hint{Filename: "a.txt"}))
-	added := must[[]artel.Artifact](t)(c.Add(ctx, artel.Local, b.conv, []artifact.Staged{staged}))
+	staged := must[artifact.Staged](t)(c.Uploads.Stage(ctx, strings.NewReader("hello"), media.Hint{Filename: "a.txt"}))
+	added := must[[]artel.Artifact](t)(c.Uploads.Add(ctx, artel.Local, b.conv, []artifact.Staged{staged}))
 	const eve artel.Owner = "eve"
 	w := c.Workspace(artifact.WorkspaceConfig{Owner: eve, Conversation: b.conv, Author: "eve"})
-	_, _, update := w.Update(ctx, "a.txt", swap("hello", "bye"), artifact.UpdateOptions{})
+	_, _, update := w.Edit.Update(ctx, "a.txt", swap("hello", "bye"), artifact.UpdateOptions{})
 	_, create := w.Create(ctx, "b", "", "b", "")
-	_, add := c.Add(ctx, eve, b.conv, []artifact.Staged{staged})
+	_, add := c.Uploads.Add(ctx, eve, b.conv, []artifact.Staged{staged})
 	_, list := c.List(ctx, eve, b.conv, "")
 	_, get := c.Get(ctx, eve, b.conv, "a.txt", "")
 	_, _, text := c.Text(ctx, eve, b.conv, "a.txt", 0, "")
 	_, _, one := c.Text(ctx, eve, b.conv, "a.txt", 1, "")
-	_, versions := c.Versions(ctx, eve, b.conv, "a.txt")
-	_, version := c.Version(ctx, eve, b.conv, "a.txt", 1)
+	_, versions := c.Versions.List(ctx, eve, b.conv, "a.txt")
+	_, version := c.Versions.Get(ctx, eve, b.conv, "a.txt", 1)
 	_, open := c.Open(ctx, eve, added[0].Ref, "")
 	_, digest := c.Open(ctx, eve, artel.BlobRef(staged.Digest), "")
 	_, overview := c.Overview(ctx, eve, b.conv, "", 200)
@@ -423,8 +432,8 @@ func TestOverview(t *testing.T) {
 	}
 
 	must[artel.Artifact](t)(w.Create(ctx, "doc", "", strings.Repeat("世", 300), ""))
-	staged := must[artifact.Staged](t)(c.Stage(ctx, strings.NewReader("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), media.Hint{Filename: "p.png"}))
-	must[[]artel.Artifact](t)(c.Add(ctx, artel.Local, b.conv, []artifact.Staged{staged}))
+	staged := must[artifact.Staged](t)(c.Uploads.Stage(ctx, strings.NewReader("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), media.Hint{Filename: "p.png"}))
+	must[[]artel.Artifact](t)(c.Uploads.Add(ctx, artel.Local, b.conv, []artifact.Staged{staged}))
 	must[artel.Artifact](t)(w.Create(ctx, "note", "", "brief", ""))
 	previews := func(chars int) map[artel.ArtifactID]string {
 		m := map[artel.ArtifactID]string{}
@@ -439,7 +448,7 @@ func TestOverview(t *testing.T) {
 			t.Errorf("%d characters: %s", chars, diff)
 		}
 	}
-	must[artel.Artifact](t)(w.Rewrite(ctx, "doc", "short", 1))
+	must[artel.Artifact](t)(w.Edit.Rewrite(ctx, "doc", "short", 1))
 	if got := previews(200)["doc"]; got != "short" {
 		t.Errorf("after a rewrite: %q", got)
 	}

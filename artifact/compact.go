@@ -141,7 +141,15 @@ func without(tx store.Tx, j store.JournalKey, number int, removed map[int]bool) 
 		e.Parent = parent.Parent
 	}
 	switch {
-	case e.Text != nil || e.IsBinary():
+	case e.IsBinary():
+	case e.Text != nil:
+		switch {
+		case len(e.Changes) == 0: // the text never followed from them
+		case base != nil: // it does not follow from the new parent
+			e.Changes = nil
+		default:
+			e.Changes = changes
+		}
 	case base != nil:
 		text, err := edit.ApplyChanges(*base, changes)
 		if err != nil {

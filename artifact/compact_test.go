@@ -28,8 +28,7 @@ type moment struct {
 func (h *history) condense(t *rapid.T) {
 	for _, w := range h.writers[1:] { // most of the runs have ended
 		if rapid.IntRange(0, 4).Draw(t, "goes on") > 0 {
-			h.bench.fold(t, w.run)
-			h.ref.fold(w.run)
+			h.endRun(t, w)
 		}
 	}
 	until := h.moments[len(h.moments)-1]
@@ -100,6 +99,7 @@ func TestCondenseLongRun(t *testing.T) {
 	edits := 0
 	for run := range 4 {
 		name := artel.RunID(fmt.Sprintf("run_%d", run))
+		b.beginRun(t, name, b.a)
 		w := b.workspace(name, b.a)
 		for range 90 {
 			update(t, w, "doc", fmt.Sprintf("<%d>", edits), fmt.Sprintf("<%d>", edits+1))
@@ -107,19 +107,19 @@ func TestCondenseLongRun(t *testing.T) {
 		}
 		switch run {
 		case 1:
-			must[artel.Artifact](t)(w.Rename(t.Context(), "doc", "Another", 0))
+			must[artel.Artifact](t)(w.Edit.Rename(t.Context(), "doc", "Another", 0))
 		case 2:
-			must[artel.Artifact](t)(w.Rewrite(t.Context(), "doc", strings.Repeat("new\n", 300)+fmt.Sprintf("<%d>", edits), 0))
+			must[artel.Artifact](t)(w.Edit.Rewrite(t.Context(), "doc", strings.Repeat("new\n", 300)+fmt.Sprintf("<%d>", edits), 0))
 			update(t, w, "doc", fmt.Sprintf("<%d>", edits), fmt.Sprintf("<%d>", edits+1))
 			edits++
 		case 3:
-			must[artel.Artifact](t)(w.Delete(t.Context(), "doc", 0))
+			must[artel.Artifact](t)(w.Edit.Delete(t.Context(), "doc", 0))
 		}
 		b.fold(t, name)
 	}
 	texts := func() (all []string) {
 		for _, v := range b.visible(t, "doc") {
-			s, err := b.collection().TextAt(t.Context(), artel.Local, b.conv, "doc", v.Number)
+			s, err := b.collection().Versions.Text(t.Context(), artel.Local, b.conv, "doc", v.Number)
 			if err != nil {
 				t.Fatalf("version %d: %v", v.Number, err)
 			}
@@ -143,7 +143,7 @@ func TestCondenseLongRun(t *testing.T) {
 	if found, _, err := b.store.Journals(t.Context(), start.Add(time.Hour*1e5), store.JournalKey{}, 10); err != nil || len(found) != 1 {
 		t.Errorf("what a deletion was made from stays: %v, %v", found, err)
 	}
-	a := must[artel.Artifact](t)(b.workspace("", b.a).Restore(t.Context(), "doc", 0, 0))
+	a := must[artel.Artifact](t)(b.workspace("", b.a).Edit.Restore(t.Context(), "doc", 0, 0))
 	b.text(t, "doc", b.a, a.Version, strings.Repeat("new\n", 300)+fmt.Sprintf("<%d>", edits))
 }
 
@@ -169,7 +169,7 @@ func TestCondenseWaitsForRuns(t *testing.T) {
 	if n := must[int](t)(b.collection().CompactJournal(t.Context(), j, later)); n != 1 {
 		t.Errorf("%d edits are gone after it", n)
 	}
-	if _, err := b.collection().TextAt(t.Context(), artel.Local, b.conv, "doc", 1); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.collection().Versions.Text(t.Context(), artel.Local, b.conv, "doc", 1); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("what is gone: %v", err)
 	}
 	if n := must[int](t)(b.collection().CompactJournal(t.Context(), store.JournalKey{Owner: "other", Conversation: b.conv, Artifact: "doc"}, later)); n != 0 {

@@ -6,12 +6,13 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/media/extract"
 	"github.com/artelhq/artel/store"
@@ -19,7 +20,7 @@ import (
 
 // A Derived is the readable text of a version. For a document, an HTML page or a
 // CSV table it is Markdown extracted from the bytes on demand; any other text is
-// returned unchanged.
+// returned unchanged, of a large one the beginning.
 type Derived struct {
 	extract.Extracted
 	Version artel.Version
@@ -30,7 +31,7 @@ type Derived struct {
 
 // Derivable reports whether [Collection.Derived] can extract text from the bytes
 // of a media type. A file may still contain none.
-func Derivable(m artel.MediaInfo) bool { return extract.Supports(m.MediaType) }
+func Derivable(m artel.MediaInfo) bool { return m.IsLargeText() || extract.Supports(m.MediaType) }
 
 // Derived returns the readable text of the version that ref points to. A ref
 // without a version stands for the head on the branch that ends in at, with live
@@ -122,7 +123,7 @@ func (c *Collection) decoded(ctx context.Context, v artel.Version) (_ string, er
 // extract returns the text extracted from the bytes of a version or, if it is
 // text, from its decoding.
 func (c *Collection) extract(ctx context.Context, v artel.Version, text string) (x extract.Extracted, err error) {
-	options := extract.Options{MaxText: int64(c.opt.MaxText)}
+	options := extract.Options{MaxText: int64(c.opt.MaxText), PDF: c.opt.PDF}
 	info := v.MediaInfo
 	if !v.IsBinary() {
 		info.Charset = "utf-8"
@@ -137,7 +138,28 @@ func (c *Collection) extract(ctx context.Context, v artel.Version, text string) 
 			err = e
 		}
 	}()
+	if info.IsLargeText() {
+		return c.beginning(r, info)
+	}
 	return extract.Text(ctx, r, r.Size(), info, options)
+}
+
+// beginning returns the first lines of a text that is too large to be edited, up
+// to [Options.MaxText], and a last line that says so.
+func (c *Collection) beginning(r blob.Reader, info artel.MediaInfo) (extract.Extracted, error) {
+	most := int64(c.opt.MaxText)
+	text, err := media.DecodeText(io.LimitReader(r, most), info.Charset)
+	if err != nil {
+		return extract.Extracted{}, err
+	}
+	if len(text) > c.opt.MaxText {
+		text = strings.ToValidUTF8(text[:c.opt.MaxText], "")
+	}
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		text = text[:i+1]
+	}
+	text += fmt.Sprintf("<!-- cut here: the file has %s, of which the first %s can be read -->\n", megabytes(r.Size()), megabytes(most))
+	return extract.Extracted{Text: text, MediaType: info.MediaType, Cut: true}, nil
 }
 
 // unnamed removes operation and subject from an error of package extract, so that
@@ -159,13 +181,12 @@ func (w *Workspace) Derived(ctx context.Context, id artel.ArtifactID, version in
 	return w.c.Derived(ctx, w.cfg.Owner, ref, w.cfg.Message)
 }
 
-// Limits of extraction. Extracted texts are cached in memory only: extraction is
+// Limits of the cache. Package extract limits concurrent extractions. Extracted texts are cached in memory only: extraction is
 // cheap compared with a model call, a newer program may extract more, and deleted
 // artifacts leave nothing on disk.
 const (
-	maxDerived    = 64 << 20 // bytes of cached texts
-	entryWeight   = 1 << 10  // overhead of each entry in bytes
-	maxExtractors = 2        // concurrent extractions, each within the limits of package extract
+	maxDerived  = 64 << 20 // bytes of cached texts
+	entryWeight = 1 << 10  // overhead of each entry in bytes
 )
 
 // A derivedKey identifies the source of an extracted text. The same bytes may have
@@ -188,8 +209,6 @@ func (m *extraction) weight() int { return len(m.text.Text) + entryWeight }
 
 // derivedTexts is an LRU cache of extractions.
 type derivedTexts struct {
-	extractors *semaphore.Weighted
-
 	mu      sync.Mutex
 	byKey   map[derivedKey]*list.Element // of *extraction
 	order   *list.List                   // finished ones, most recently used first
@@ -199,8 +218,7 @@ type derivedTexts struct {
 
 func newDerivedTexts() *derivedTexts {
 	return &derivedTexts{
-		extractors: semaphore.NewWeighted(maxExtractors),
-		byKey:      map[derivedKey]*list.Element{}, order: list.New(), running: map[derivedKey]*extraction{},
+		byKey: map[derivedKey]*list.Element{}, order: list.New(), running: map[derivedKey]*extraction{},
 	}
 }
 
@@ -256,11 +274,6 @@ func (d *derivedTexts) fill(ctx context.Context, m *extraction, produce func(con
 		}
 		close(m.done)
 	}()
-	if err := d.extractors.Acquire(ctx, 1); err != nil {
-		m.err = err
-		return
-	}
-	defer d.extractors.Release(1)
 	m.text, m.err = produce(ctx)
 }
 

@@ -58,38 +58,6 @@ func TestTheNextMakesWhatTheFirstGaveUp(t *testing.T) {
 	})
 }
 
-func TestOnlySoManyDocumentsAreReadAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDerivedTexts()
-		running, release, done := make(chan struct{}, 10), make(chan struct{}), make(chan error, 10)
-		for n := range 5 {
-			go func() {
-				_, err := d.get(t.Context(), document(byte(n)), func(context.Context) (extract.Extracted, error) {
-					running <- struct{}{}
-					<-release
-					return extract.Extracted{}, nil
-				})
-				done <- err
-			}()
-		}
-		synctest.Wait()
-		if len(running) != maxExtractors {
-			t.Errorf("%d are read at once, want %d", len(running), maxExtractors)
-		}
-		waiting, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := d.get(waiting, document(9), nil); artel.KindOf(err) != artel.Canceled {
-			t.Errorf("who waits for a turn got %v", err)
-		}
-		close(release)
-		for range 5 {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
-	})
-}
-
 func TestWhatWasNotAskedForLongIsForgotten(t *testing.T) {
 	d := newDerivedTexts()
 	big := extract.Extracted{Text: strings.Repeat("x", maxDerived/4)}

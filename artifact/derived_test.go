@@ -48,11 +48,11 @@ func sample(t testing.TB, name string) []byte {
 
 func put(t testing.TB, b *bench, c *artifact.Collection, name string, data []byte) artel.Artifact {
 	t.Helper()
-	s, err := c.Stage(t.Context(), bytes.NewReader(data), media.Hint{Filename: name})
+	s, err := c.Uploads.Stage(t.Context(), bytes.NewReader(data), media.Hint{Filename: name})
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := c.Add(t.Context(), artel.Local, b.conv, []artifact.Staged{s})
+	list, err := c.Uploads.Add(t.Context(), artel.Local, b.conv, []artifact.Staged{s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestDerivedOfEdits(t *testing.T) {
 	c := b.collection()
 	a := put(t, b, c, "page.html", []byte("<h1>Old</h1>"))
 	w := c.Workspace(artifact.WorkspaceConfig{Owner: artel.Local, Conversation: b.conv, Run: artel.NewRunID(start), Message: b.root, Author: "lead_agent"})
-	if _, _, err := w.Update(t.Context(), a.ID, []edit.Edit{{Old: "Old", New: "Nëw"}}, artifact.UpdateOptions{}); err != nil {
+	if _, _, err := w.Edit.Update(t.Context(), a.ID, []edit.Edit{{Old: "Old", New: "Nëw"}}, artifact.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {

@@ -33,9 +33,9 @@ const (
 // History returns the states of an artifact on every branch, sorted by number;
 // the artifact may be deleted. In scope Journal, the row of a version describes
 // the single edit with its number; in the others, all edits folded into it.
-func (c *Collection) History(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, scope Scope) ([]Entry, error) {
+func (vs *Versions) History(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, scope Scope) ([]Entry, error) {
 	var list []Entry
-	err := c.store.View(ctx, owner, func(tx store.Tx) error {
+	err := vs.c.store.View(ctx, owner, func(tx store.Tx) error {
 		visible, err := versions(tx, conv, id)
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ func (c *Collection) History(ctx context.Context, owner artel.Owner, conv artel.
 		if scope == Visible {
 			return nil
 		}
-		edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: id, Unfolded: scope == WithLive})
+		edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: id, Unfolded: scope == WithLive, NoText: true})
 		if err != nil {
 			return err
 		}
@@ -68,10 +68,10 @@ func (c *Collection) History(ctx context.Context, owner artel.Owner, conv artel.
 
 // State returns state n of an artifact, and its text; nil for binary content.
 // Outside scope Visible, n may be any number of the artifact.
-func (c *Collection) State(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, n int, scope Scope) (Entry, *string, error) {
+func (vs *Versions) State(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, n int, scope Scope) (Entry, *string, error) {
 	var e Entry
 	var text *string
-	err := c.store.View(ctx, owner, func(tx store.Tx) error {
+	err := vs.c.store.View(ctx, owner, func(tx store.Tx) error {
 		s, err := scoped(tx, conv, id, n, scope)
 		if err != nil {
 			return err
@@ -133,10 +133,10 @@ func (d Diff) Unified(id artel.ArtifactID) string {
 
 // Diff compares two states of a text. Binary content is of kind
 // [artel.Unsupported].
-func (c *Collection) Diff(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, q DiffQuery) (Diff, error) {
+func (vs *Versions) Diff(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, q DiffQuery) (Diff, error) {
 	var d Diff
 	var texts [2]string
-	err := c.store.View(ctx, owner, func(tx store.Tx) error {
+	err := vs.c.store.View(ctx, owner, func(tx store.Tx) error {
 		d, texts = Diff{}, [2]string{}
 		if q.To == 0 {
 			a, err := lastHead(tx, conv, id, q.At)
@@ -201,5 +201,5 @@ func newestVisible(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, 
 
 // Diff compares any two states of a text; for 0 see [DiffQuery].
 func (w *Workspace) Diff(ctx context.Context, id artel.ArtifactID, from, to int) (Diff, error) {
-	return w.c.Diff(ctx, w.cfg.Owner, w.cfg.Conversation, normal(id), DiffQuery{From: from, To: to, At: w.cfg.Message, Scope: WithLive})
+	return w.c.Versions.Diff(ctx, w.cfg.Owner, w.cfg.Conversation, normal(id), DiffQuery{From: from, To: to, At: w.cfg.Message, Scope: WithLive})
 }

@@ -99,8 +99,9 @@ type writer struct {
 	at  artel.MessageID
 	run artel.RunID
 	*artifact.Workspace
-	opened int
-	seen   map[artel.ArtifactID]int
+	began int // when its run began
+	runs  int // how many runs it has ended
+	seen  map[artel.ArtifactID]int
 }
 
 // knows reports whether a writer may put something else in the place of head.
@@ -108,12 +109,12 @@ func (w *writer) knows(id artel.ArtifactID, head row) bool {
 	if n := w.seen[id]; n != 0 {
 		return n == head.number
 	}
-	return head.order <= w.opened
+	return head.order <= w.began
 }
 
 // wrote notes that w made s on head, which it perhaps knew.
 func (w *writer) wrote(id artel.ArtifactID, head, s row) row {
-	if w.knows(id, head) {
+	if s.update == artel.UpdateRewrite || w.knows(id, head) {
 		w.seen[id] = s.number
 	}
 	return s
@@ -161,6 +162,9 @@ func histories(t *testing.T, shortest, longest int, often ...string) {
 			bench: b, ref: &reference{rows: map[artel.ArtifactID][]row{}},
 			writers: []*writer{{at: b.a}, {at: b.a, run: "run_1"}, {at: b.a, run: "run_2"}, {at: b.b, run: "run_3"}},
 		}
+		for _, w := range h.writers {
+			h.beginRun(t, w)
+		}
 		h.crash(t)
 		actions := map[string]func(*rapid.T){
 			"create": h.create, "update": h.update, "rewrite": h.rewrite, "rename": h.rename, "delete": h.remove,
@@ -189,14 +193,34 @@ type history struct {
 	moments []moment
 }
 
-// crash loses what is only in memory.
+// crash loses what is only in memory. What a run has seen of others is lost; what
+// was there at its beginning and what it wrote is not.
 func (h *history) crash(*rapid.T) {
 	h.c = h.collection()
 	for _, w := range h.writers {
-		w.Workspace = h.c.Workspace(artifact.WorkspaceConfig{
-			Owner: artel.Local, Conversation: h.conv, Run: w.run, Message: w.at, Author: "a",
-		})
-		w.opened, w.seen = h.ref.time, map[artel.ArtifactID]int{}
+		h.open(w)
+		for id, rows := range h.ref.rows {
+			for _, s := range rows {
+				if s.live && s.run == w.run && (s.update == artel.UpdateCreate || s.update == artel.UpdateRewrite || w.knows(id, rows[s.parent-1])) {
+					w.seen[id] = s.number
+				}
+			}
+		}
+	}
+}
+
+func (h *history) open(w *writer) {
+	w.Workspace = h.c.Workspace(artifact.WorkspaceConfig{
+		Owner: artel.Local, Conversation: h.conv, Run: w.run, Message: w.at, Author: "a",
+	})
+	w.seen = map[artel.ArtifactID]int{}
+}
+
+// beginRun begins the run of a writer.
+func (h *history) beginRun(t *rapid.T, w *writer) {
+	w.began = h.ref.time
+	if w.run != "" {
+		h.bench.beginRun(t, w.run, w.at)
 	}
 }
 
@@ -252,7 +276,7 @@ func (h *history) update(t *rapid.T) {
 
 func (h *history) updateBy(t *rapid.T, w *writer, id artel.ArtifactID, head row, there bool, edits []edit.Edit) {
 	n := ifVersion(t, head)
-	a, result, err := w.Update(background, id, edits, artifact.UpdateOptions{IfVersion: n})
+	a, result, err := w.Edit.Update(background, id, edits, artifact.UpdateOptions{IfVersion: n})
 	if kind := refusedFor(head, there, false, n, true); kind != "" {
 		wantKind(t, err, kind)
 		return
@@ -281,7 +305,7 @@ func (h *history) rewrite(t *rapid.T) {
 	w, id, head, there := h.draw(t)
 	content := someText(t, "content")
 	n := ifVersion(t, head)
-	a, err := w.Rewrite(background, id, content, n)
+	a, err := w.Edit.Rewrite(background, id, content, n)
 	if kind := refusedFor(head, there, false, n, w.run == "" || w.knows(id, head)); kind != "" {
 		wantKind(t, err, kind)
 		return
@@ -295,7 +319,7 @@ func (h *history) rename(t *rapid.T) {
 	w, id, head, there := h.draw(t)
 	title := rapid.SampledFrom([]string{"one", "Zwei", "三"}).Draw(t, "title")
 	n := ifVersion(t, head)
-	a, err := w.Rename(background, id, " "+title+"\n", n)
+	a, err := w.Edit.Rename(background, id, " "+title+"\n", n)
 	kind := refusedFor(head, there, false, n, true)
 	switch {
 	case kind != "":
@@ -312,7 +336,7 @@ func (h *history) rename(t *rapid.T) {
 func (h *history) remove(t *rapid.T) {
 	w, id, head, there := h.draw(t)
 	n := ifVersion(t, head)
-	a, err := w.Delete(background, id, n)
+	a, err := w.Edit.Delete(background, id, n)
 	if kind := refusedFor(head, there, false, n, w.run == "" || w.knows(id, head)); kind != "" {
 		wantKind(t, err, kind)
 		return
@@ -326,7 +350,7 @@ func (h *history) restore(t *rapid.T) {
 	w, id, head, there := h.draw(t)
 	n := ifVersion(t, head)
 	to := rapid.IntRange(0, len(h.ref.rows[id])+1).Draw(t, "to")
-	a, err := w.Restore(background, id, to, n)
+	a, err := w.Edit.Restore(background, id, to, n)
 	kind := refusedFor(head, there, true, n, w.run == "" || w.knows(id, head))
 	if to == 0 && head.deleted() {
 		to = head.parent
@@ -360,7 +384,7 @@ func (h *history) save(t *rapid.T) {
 	if title != head.title {
 		d.Title = &title
 	}
-	a, err := w.Save(background, id, base, d)
+	a, err := w.Edit.Save(background, id, base, d)
 	switch {
 	case !there || head.deleted():
 		wantKind(t, err, artel.NotFound)
@@ -424,11 +448,21 @@ func (h *history) upload(t *rapid.T) {
 }
 
 func (h *history) fold(t *rapid.T) {
-	run := rapid.SampledFrom(h.writers).Draw(t, "writer").run
-	h.bench.fold(t, run)
-	if run != "" {
-		h.ref.fold(run)
+	h.endRun(t, rapid.SampledFrom(h.writers).Draw(t, "writer"))
+}
+
+// endRun ends the run of a writer, which begins the next one.
+func (h *history) endRun(t *rapid.T, w *writer) {
+	h.bench.fold(t, w.run)
+	if w.run == "" {
+		return
 	}
+	h.ref.fold(w.run)
+	name, _, _ := strings.Cut(string(w.run), ".")
+	w.runs++
+	w.run = artel.RunID(fmt.Sprintf("%s.%s.%d", name, h.conv, w.runs))
+	h.open(w)
+	h.beginRun(t, w)
 }
 
 // passage draws old text, most of which is in the text and stands there once.
@@ -494,7 +528,7 @@ func (h *history) sameVersions(t *rapid.T) {
 		var want [3][]artifact.Entry // by scope; the fields that are compared
 		for _, s := range rows {
 			if s.gone {
-				_, err := h.c.TextAt(background, artel.Local, h.conv, id, s.number)
+				_, err := h.c.Versions.Text(background, artel.Local, h.conv, id, s.number)
 				wantKind(t, err, artel.NotFound)
 				continue
 			}
@@ -512,7 +546,7 @@ func (h *history) sameVersions(t *rapid.T) {
 			h.sameState(t, id, s)
 		}
 		for scope, want := range want {
-			got := must[[]artifact.Entry](t)(h.c.History(background, artel.Local, h.conv, id, artifact.Scope(scope)))
+			got := must[[]artifact.Entry](t)(h.c.Versions.History(background, artel.Local, h.conv, id, artifact.Scope(scope)))
 			for i, e := range got {
 				got[i] = artifact.Entry{Visible: e.Visible, Live: e.Live, Version: artel.Version{
 					Number: e.Number, Parent: e.Parent, Run: e.Run, Message: e.Message, Update: e.Update, Title: e.Title,
@@ -528,10 +562,10 @@ func (h *history) sameVersions(t *rapid.T) {
 // sameState holds the readers of one state to the reference.
 func (h *history) sameState(t *rapid.T, id artel.ArtifactID, s row) {
 	t.Helper()
-	if text, err := h.c.TextAt(background, artel.Local, h.conv, id, s.number); err != nil || text != s.text {
+	if text, err := h.c.Versions.Text(background, artel.Local, h.conv, id, s.number); err != nil || text != s.text {
 		t.Fatalf("state %d of %s is %q, %v; want %+v", s.number, id, text, err, s)
 	}
-	e, text, err := h.c.State(background, artel.Local, h.conv, id, s.number, artifact.Journal)
+	e, text, err := h.c.Versions.State(background, artel.Local, h.conv, id, s.number, artifact.Journal)
 	if err != nil || *text != s.text || e.Visible != s.visible || e.Live != s.live {
 		t.Fatalf("state %d of %s is %+v, %v; want %+v", s.number, id, e, err, s)
 	}

@@ -19,7 +19,27 @@ type Draft struct {
 	Title *string
 	Text  *string // the whole new text
 	File  *Staged // instead of Text: the whole new content. Text is stored as UTF-8
+
+	KeepMarkers bool // save a text with the marks of unresolved conflicts
 }
+
+// Markers reports that a draft was not saved because it has marks of conflicts
+// that the head does not have.
+type Markers struct {
+	Count int // conflicts in the draft
+	Line  int // of the first mark, from 1
+}
+
+// CodeMarkers is the error code of a draft with [Markers].
+const CodeMarkers = "conflict_markers"
+
+// Error implements error.
+func (m *Markers) Error() string {
+	return fmt.Sprintf("line %d begins a conflict that is not resolved: keep the lines that are right, and delete the marks from <<<<<<< to >>>>>>>", m.Line)
+}
+
+// Unwrap returns [artel.Invalid].
+func (m *Markers) Unwrap() error { return artel.Invalid }
 
 // A Stale reports that a draft was not saved because it was based on another
 // version than the newest.
@@ -50,11 +70,12 @@ func (s *Stale) Unwrap() error { return artel.Conflict }
 
 // Save makes the next version from a draft based on version base; 0 stands for
 // the newest. If base is not the newest, the error has code [CodeStale] and a
-// [*Stale] in its chain. A draft equal to the head makes no version, whatever its
-// base.
-func (w *Workspace) Save(ctx context.Context, id artel.ArtifactID, base int, d Draft) (artel.Artifact, error) {
+// [*Stale] in its chain. A text with new marks of conflicts is refused with code
+// [CodeMarkers] and a [*Markers]. A draft equal to the head makes no version,
+// whatever its base.
+func (e *Editor) Save(ctx context.Context, id artel.ArtifactID, base int, d Draft) (artel.Artifact, error) {
 	id = normal(id)
-	a, err := w.save(ctx, id, base, d)
+	a, err := e.w.save(ctx, id, base, d)
 	return a, failed("artifact.Save", artel.Shorten(string(id), 80), err)
 }
 
@@ -83,7 +104,7 @@ func (w *Workspace) save(ctx context.Context, id artel.ArtifactID, base int, d D
 		case !changed:
 			return written{}, errUnchanged
 		case base == 0 || base == head.Version:
-			return next, nil
+			return next, checkMarkers(doc, d)
 		}
 		if three, err = w.sides(tx, head, doc, base, d.Text); err == nil {
 			err = &Stale{Base: base, Current: head}
@@ -104,6 +125,22 @@ func (w *Workspace) save(ctx context.Context, id artel.ArtifactID, base int, d D
 		conflict.Merged = &merged
 	}
 	return artel.Artifact{}, &artel.Error{Kind: artel.Conflict, Code: CodeStale, Err: conflict}
+}
+
+// checkMarkers returns an error if a draft has more conflicts than the head.
+func checkMarkers(head *edit.Document, d Draft) error {
+	if d.Text == nil || d.KeepMarkers {
+		return nil
+	}
+	count, line := diff.Markers(*d.Text)
+	before := 0
+	if count > 0 && head != nil {
+		before, _ = diff.Markers(head.Text())
+	}
+	if count <= before {
+		return nil
+	}
+	return &artel.Error{Kind: artel.Invalid, Code: CodeMarkers, Err: &Markers{Count: count, Line: line}}
 }
 
 // drafted returns the version that a draft makes of a head, and whether it

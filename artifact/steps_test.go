@@ -96,24 +96,24 @@ func stepOperations(b *bench) []stepOperation {
 	write := func(_ artel.Artifact, err error) error { return err }
 	edited := func(w *artifact.Workspace, old, repl string) func() error {
 		return func() error {
-			_, _, err := w.Update(background, "doc", swap(old, repl), artifact.UpdateOptions{})
+			_, _, err := w.Edit.Update(background, "doc", swap(old, repl), artifact.UpdateOptions{})
 			return err
 		}
 	}
 	upload := func() error {
 		var all []artifact.Staged
 		for _, name := range []string{"a.txt", "b.txt"} {
-			s, err := b.collection().Stage(background, strings.NewReader("uploaded "+name), media.Hint{Filename: name})
+			s, err := b.collection().Uploads.Stage(background, strings.NewReader("uploaded "+name), media.Hint{Filename: name})
 			if err != nil {
 				return err
 			}
 			all = append(all, s)
 		}
-		_, err := b.collection().Add(background, artel.Local, b.conv, all)
+		_, err := b.collection().Uploads.Add(background, artel.Local, b.conv, all)
 		return err
 	}
 	fold := func() error {
-		return b.store.Update(background, artel.Local, func(tx store.Tx) error { return artifact.FoldRun(tx, b.conv, "run_1") })
+		return b.foldRun("run_1")
 	}
 	claim := func() error {
 		return b.store.Update(background, artel.Local, func(tx store.Tx) error {
@@ -131,14 +131,14 @@ func stepOperations(b *bench) []stepOperation {
 		{"update by a person", edited(person, "two", "2")},
 		{"update after it", edited(run, "three", "3")},
 		{"create another", func() error { return write(run.Create(background, "note", "", "note", "")) }},
-		{"rename", func() error { return write(run.Rename(background, "doc", "Document", 0)) }},
+		{"rename", func() error { return write(run.Edit.Rename(background, "doc", "Document", 0)) }},
 		{"fold", fold},
 		{"upload", upload},
 		{"claim", claim},
-		{"save", func() error { return write(person.Save(background, "doc", 0, artifact.Draft{Text: &text})) }},
-		{"rewrite", func() error { return write(person.Rewrite(background, "note", "another note", 0)) }},
-		{"delete", func() error { return write(person.Delete(background, "doc", 0)) }},
-		{"restore", func() error { return write(person.Restore(background, "doc", 0, 0)) }},
+		{"save", func() error { return write(person.Edit.Save(background, "doc", 0, artifact.Draft{Text: &text})) }},
+		{"rewrite", func() error { return write(person.Edit.Rewrite(background, "note", "another note", 0)) }},
+		{"delete", func() error { return write(person.Edit.Delete(background, "doc", 0)) }},
+		{"restore", func() error { return write(person.Edit.Restore(background, "doc", 0, 0)) }},
 		{"condense", condense},
 	}
 }
@@ -192,7 +192,7 @@ func outline(t *testing.T, b *bench) string {
 	for _, a := range must[[]artel.Artifact](t)(b.collection().List(t.Context(), artel.Local, b.conv, b.a)) {
 		text, v, err := b.collection().Text(t.Context(), artel.Local, b.conv, a.ID, 0, b.a)
 		fmt.Fprintf(&out, "%s %d %q %q %v %v\n", a.ID, a.Version, a.Title, text, v.Update, err)
-		for _, e := range must[[]artifact.Entry](t)(b.collection().History(t.Context(), artel.Local, b.conv, a.ID, artifact.Journal)) {
+		for _, e := range must[[]artifact.Entry](t)(b.collection().Versions.History(t.Context(), artel.Local, b.conv, a.ID, artifact.Journal)) {
 			fmt.Fprintf(&out, "\t%d after %d, %s, visible %v\n", e.Number, e.Parent, e.Update, e.Visible)
 		}
 	}

@@ -35,7 +35,7 @@ func storage(t testing.TB, run artel.RunID, size, edits int) int64 {
 	}
 	reader := b.collection()
 	for _, n := range []int{1, 2, 31, 32, 33, edits / 2, edits, edits + 1} {
-		got, err := reader.TextAt(t.Context(), artel.Local, b.conv, "doc", n)
+		got, err := reader.Versions.Text(t.Context(), artel.Local, b.conv, "doc", n)
 		if want := text + fmt.Sprintf("<%d>", n-1); err != nil || got != want {
 			t.Errorf("state %d: %d bytes, %v", n, len(got), err)
 		}
@@ -56,7 +56,8 @@ func storage(t testing.TB, run artel.RunID, size, edits int) int64 {
 func TestStorageOfSmallEdits(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 10
-	if n := storage(t, "run_1", size, 200); n > 10*size {
+	// One text for every 64 edits, until the journal is compacted.
+	if n := storage(t, "run_1", size, 200); n > 12*size {
 		t.Errorf("in one run: %d bytes", n)
 	}
 	// One text for every 32 versions, and room that is used again.

@@ -24,17 +24,19 @@ import (
 type Staged struct {
 	Info     artel.MediaInfo
 	Digest   artel.Digest // of the original bytes
-	Filename string       // made valid UTF-8
+	Filename string       // made valid UTF-8, at most [media.MaxFilename] bytes
 
-	text *string // the decoding of a text; nil for binary content
+	text    *string // the decoding of a text; nil for binary content
+	preview string  // the beginning of a text
 }
 
 // Stage copies r to the blob store and detects its media type. Binary content is
-// never completely in memory. The error is of kind [artel.TooLarge] for more
-// than [Options.MaxBytes], or for a text of more than [Options.MaxText].
-func (c *Collection) Stage(ctx context.Context, r io.Reader, h media.Hint) (Staged, error) {
-	h.Filename = strings.ToValidUTF8(h.Filename, "\uFFFD")
-	s, err := c.stage(ctx, r, h)
+// never completely in memory. A text of more than [Options.MaxText] is staged as a
+// document; see [artel.MediaInfo.IsLargeText]. The error is of kind
+// [artel.TooLarge] for more than [Options.MaxBytes].
+func (us *Uploads) Stage(ctx context.Context, r io.Reader, h media.Hint) (Staged, error) {
+	h.Filename = media.ShortFilename(strings.ToValidUTF8(h.Filename, "\uFFFD"))
+	s, err := us.c.stage(ctx, r, h)
 	return s, failed("artifact.Stage", artel.Shorten(h.Filename, 120), err)
 }
 
@@ -46,10 +48,6 @@ func (c *Collection) stage(ctx context.Context, r io.Reader, h media.Hint) (Stag
 	}
 	s := Staged{Info: sniffer.Info(), Digest: kept.Digest, Filename: h.Filename}
 	s.Info.Size = kept.Size
-	// No charset needs more than four bytes for one byte of UTF-8.
-	if !s.Info.IsBinary() && kept.Size > 4*int64(c.opt.MaxText) {
-		return Staged{}, c.textTooLarge(kept.Size)
-	}
 	b, err := c.blobs.Open(ctx, kept.Digest)
 	if err != nil {
 		return Staged{}, err
@@ -59,39 +57,55 @@ func (c *Collection) stage(ctx context.Context, r io.Reader, h media.Hint) (Stag
 		s.Info = media.Measure(ctx, s.Info, b)
 		return s, ctx.Err()
 	}
-	text, err := media.DecodeText(b, s.Info.Charset)
+	// No charset needs more than four bytes for one byte of UTF-8.
+	large := kept.Size > 4*int64(c.opt.MaxText) || s.Info.Charset == "utf-8" && kept.Size > int64(c.opt.MaxText)
+	source := io.Reader(b)
+	if large {
+		source = io.LimitReader(b, 4*artel.PreviewChars)
+	}
+	text, err := media.DecodeText(source, s.Info.Charset)
 	if err != nil {
 		return Staged{}, err
 	}
-	if len(text) > c.opt.MaxText {
-		return Staged{}, c.textTooLarge(int64(len(text)))
+	s.preview = artel.Beginning(text, artel.PreviewChars)
+	if large || len(text) > c.opt.MaxText {
+		s.Info.Kind = artel.KindDocument
+		return s, nil
 	}
 	s.text = &text
 	return s, nil
 }
 
 func (c *Collection) textTooLarge(size int64) error {
-	return artel.Errorf(artel.TooLarge, "", "", "a text of %d bytes, and at most %d are possible", size, c.opt.MaxText)
+	return artel.Errorf(artel.TooLarge, "", "", "the text has %s, and one that can be edited has at most %s; upload it as a file", megabytes(size), megabytes(int64(c.opt.MaxText)))
+}
+
+// megabytes writes a size for people: "21.3 MB".
+func megabytes(n int64) string {
+	if n < 1<<20 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
 }
 
 // Add creates an artifact from each staged upload, all or none. The ids are made
 // from the filenames and were never used in the conversation. The artifacts are
 // visible on every branch until a message claims them.
-func (c *Collection) Add(ctx context.Context, owner artel.Owner, conv artel.ConversationID, staged []Staged) ([]artel.Artifact, error) {
+func (us *Uploads) Add(ctx context.Context, owner artel.Owner, conv artel.ConversationID, staged []Staged) ([]artel.Artifact, error) {
 	var added []artel.Artifact
-	err := c.store.Update(ctx, owner, func(tx store.Tx) (err error) {
-		added, err = c.AddTx(tx, conv, staged)
+	err := us.c.store.Update(ctx, owner, func(tx store.Tx) (err error) {
+		added, err = us.AddTx(tx, conv, staged)
 		return err
 	})
 	return added, err
 }
 
 // AddTx is Add inside the caller's transaction.
-func (c *Collection) AddTx(tx store.Tx, conv artel.ConversationID, staged []Staged) ([]artel.Artifact, error) {
+func (us *Uploads) AddTx(tx store.Tx, conv artel.ConversationID, staged []Staged) ([]artel.Artifact, error) {
 	if _, err := tx.Conversations.Get(conv); err != nil {
 		return nil, failed("artifact.Add", string(conv), err)
 	}
-	now := c.now()
+	now := us.c.now()
 	added := make([]artel.Artifact, 0, len(staged))
 	for _, s := range staged {
 		a, err := add(tx, conv, s, now)
@@ -210,7 +224,7 @@ func (w *Workspace) store(ctx context.Context, s Staged) (artel.Artifact, error)
 		if err != nil {
 			return artel.Artifact{}, err
 		}
-		a, err := w.make(ctx, id, "", v, s.document())
+		a, err := w.make(ctx, id, "", v, s.document(), nil)
 		if artel.CodeOf(err) != CodeArtifactExists { // another writer may have taken the id
 			return a, err
 		}
@@ -229,7 +243,7 @@ func (s Staged) document() *edit.Document {
 // transaction that stores the message. The artifacts are visible on every branch
 // until the message claims them. It returns an artifact for each of staged, in
 // order, and those of them that are new.
-func (c *Collection) StoreTx(tx store.Tx, conv artel.ConversationID, at artel.MessageID, staged []Staged) (stored, created []artel.Artifact, err error) {
+func (us *Uploads) StoreTx(tx store.Tx, conv artel.ConversationID, at artel.MessageID, staged []Staged) (stored, created []artel.Artifact, err error) {
 	if len(staged) == 0 {
 		return nil, nil, nil
 	}
@@ -240,7 +254,7 @@ func (c *Collection) StoreTx(tx store.Tx, conv artel.ConversationID, at artel.Me
 	for _, s := range staged {
 		a, ok := findStored(heads, s)
 		if !ok {
-			if a, err = c.storeTx(tx, conv, s); err != nil {
+			if a, err = us.c.storeTx(tx, conv, s); err != nil {
 				return nil, nil, failed("artifact.Store", artel.Shorten(s.Filename, 80), err)
 			}
 			heads, created = append(heads, a), append(created, a)
@@ -280,10 +294,7 @@ func (s Staged) Version(author string, now time.Time) artel.Version {
 	v := artel.Version{
 		Author: author, Update: artel.UpdateCreate, Provenance: artel.SourceToolResult,
 		Title: artel.Beginning(artel.Visible(s.Filename), maxTitle), Filename: s.Filename,
-		MediaInfo: s.Info, Digest: s.Digest, InBlob: true, CreatedAt: now,
-	}
-	if s.text != nil {
-		v.Preview = artel.Beginning(*s.text, artel.PreviewChars)
+		MediaInfo: s.Info, Digest: s.Digest, InBlob: true, Preview: s.preview, CreatedAt: now,
 	}
 	return v
 }
@@ -331,30 +342,42 @@ func storedID(tx store.Tx, conv artel.ConversationID, s Staged) (artel.ArtifactI
 	return artel.ArtifactID(fmt.Sprintf("%s_%d%s", stem, high, ext)), nil
 }
 
-// RestoreTx makes a new version with the content of version number, inside the
-// caller's transaction. The new version has no message, so that a message on any
-// branch can claim it. It is of kind NotFound if there is no such version, or if
-// it is a deletion.
-func (c *Collection) RestoreTx(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, number int) (artel.Artifact, error) {
+// A Restorable is the content of a version, read to be restored.
+type Restorable struct {
+	id      artel.ArtifactID
+	version artel.Version
+	text    *string // nil: binary
+}
+
+// ReadTx reads the content of version number for [Uploads.RestoreTx], in a view. It is
+// of kind NotFound if there is no such version, or if it is a deletion.
+func (us *Uploads) ReadTx(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, number int) (Restorable, error) {
 	const op = "artifact.Restore"
 	old, err := version(tx, conv, id, number)
 	if err != nil {
-		return artel.Artifact{}, failed(op, string(id), err)
+		return Restorable{}, failed(op, string(id), err)
 	}
 	if old.Update == artel.UpdateDelete {
-		return artel.Artifact{}, artel.Errorf(artel.NotFound, op, string(id), "version %d is its deletion", number)
+		return Restorable{}, artel.Errorf(artel.NotFound, op, string(id), "version %d is its deletion", number)
 	}
-	var text *string
+	r := Restorable{id: id, version: old.Version}
 	if !old.IsBinary() {
 		s, err := textAt(tx, conv, id, number)
 		if err != nil {
-			return artel.Artifact{}, failed(op, string(id), err)
+			return Restorable{}, failed(op, string(id), err)
 		}
-		text = &s
+		r.text = &s
 	}
-	v := old.Version
-	v.Parent, v.Message, v.Run, v.Changes = number, "", "", nil
-	v.Author, v.Update, v.CreatedAt = AuthorUser, artel.UpdateRestore, c.now()
-	a, err := insert(tx, conv, id, v, text)
-	return a, failed(op, string(id), err)
+	return r, nil
+}
+
+// RestoreTx makes a new version of what [Uploads.ReadTx] has read in the same
+// conversation, inside the caller's transaction. The new version has no message, so
+// that a message on any branch can claim it.
+func (us *Uploads) RestoreTx(tx store.Tx, conv artel.ConversationID, r Restorable) (artel.Artifact, error) {
+	v := r.version
+	v.Parent, v.Message, v.Run, v.Changes = v.Number, "", "", nil
+	v.Author, v.Update, v.CreatedAt = AuthorUser, artel.UpdateRestore, us.c.now()
+	a, err := insert(tx, conv, r.id, v, r.text)
+	return a, failed("artifact.Restore", string(r.id), err)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
@@ -43,9 +45,9 @@ func upload(t fatal, b *bench, names ...string) []artel.Artifact {
 	c := b.collection()
 	var staged []artifact.Staged
 	for _, name := range names {
-		staged = append(staged, must[artifact.Staged](t)(c.Stage(background, strings.NewReader("a"), media.Hint{Filename: name})))
+		staged = append(staged, must[artifact.Staged](t)(c.Uploads.Stage(background, strings.NewReader("a"), media.Hint{Filename: name})))
 	}
-	return must[[]artel.Artifact](t)(c.Add(background, artel.Local, b.conv, staged))
+	return must[[]artel.Artifact](t)(c.Uploads.Add(background, artel.Local, b.conv, staged))
 }
 
 func TestUploadNames(t *testing.T) {
@@ -115,10 +117,10 @@ func TestUpload(t *testing.T) {
 	png := picture(t)
 	utf16 := "\xff\xfeh\x00\xe9\x00\r\x00\n\x00"
 	staged := []artifact.Staged{
-		must[artifact.Staged](t)(c.Stage(ctx, strings.NewReader(png), media.Hint{Filename: "P.png"})),
-		must[artifact.Staged](t)(c.Stage(ctx, strings.NewReader(utf16), media.Hint{Filename: "t.txt"})),
+		must[artifact.Staged](t)(c.Uploads.Stage(ctx, strings.NewReader(png), media.Hint{Filename: "P.png"})),
+		must[artifact.Staged](t)(c.Uploads.Stage(ctx, strings.NewReader(utf16), media.Hint{Filename: "t.txt"})),
 	}
-	added := must[[]artel.Artifact](t)(c.Add(ctx, artel.Local, b.conv, staged))
+	added := must[[]artel.Artifact](t)(c.Uploads.Add(ctx, artel.Local, b.conv, staged))
 	p, text := added[0], added[1]
 	if p.MediaType != "image/png" || !p.Binary || p.Width != 3 || p.Height != 2 || p.Size != int64(len(png)) || p.Source != artel.SourceUserUpload || p.Live {
 		t.Errorf("the picture: %+v", p)
@@ -216,19 +218,70 @@ func TestStageLimits(t *testing.T) {
 		{"bytes.png", png + strings.Repeat("\x00", 100-len(png)), ""},
 		{"bytes.png", png + strings.Repeat("\x00", 101-len(png)), artel.TooLarge},
 		{"a.txt", strings.Repeat("a", 10), ""},
-		{"a.txt", strings.Repeat("a", 11), artel.TooLarge},
-		{"a.txt", strings.Repeat("a", 99), artel.TooLarge},
-		{"u.txt", "\xff\xfe" + strings.Repeat("a\x00", 10), ""},
-		{"u.txt", "\xff\xfe" + strings.Repeat("a\x00", 11), artel.TooLarge},
+		{"a.txt", strings.Repeat("a", 100), ""},
+		{"a.txt", strings.Repeat("a", 101), artel.TooLarge},
 	} {
-		_, err := c.Stage(t.Context(), strings.NewReader(tt.content), media.Hint{Filename: tt.name})
+		_, err := c.Uploads.Stage(t.Context(), strings.NewReader(tt.content), media.Hint{Filename: tt.name})
 		if artel.KindOf(err) != tt.kind || err != nil && !strings.Contains(err.Error(), "10") {
 			t.Errorf("%d bytes of %s: %v, want %q", len(tt.content), tt.name, err, tt.kind)
 		}
 	}
 	broken := io.MultiReader(strings.NewReader("a"), iotest.ErrReader(errors.New("the line is cut")))
-	if _, err := c.Stage(t.Context(), broken, media.Hint{}); err == nil {
+	if _, err := c.Uploads.Stage(t.Context(), broken, media.Hint{}); err == nil {
 		t.Error("a broken stream was staged")
+	}
+}
+
+// TestLargeText: a text that is too large to be edited is kept as a document, of
+// which the beginning can be read; a file of editable size takes its place as a
+// text again.
+func TestLargeText(t *testing.T) {
+	b := newBench(t, sqlite.Memory)
+	b.options.MaxText = 100
+	c := b.collection()
+	for _, tt := range []struct {
+		name, content string
+		large         bool
+		beginning     string
+	}{
+		{"a.txt", strings.Repeat("a", 100), false, ""},
+		{"b.log", strings.Repeat("line é\n", 13), true, strings.Repeat("line é\n", 12)},
+		{"d.csv", strings.Repeat("1;2\n", 26), true, strings.Repeat("1;2\n", 25)},
+		{"e.txt", "\xff\xfe" + strings.Repeat("a\x00", 100), false, ""},
+		{"f.txt", "\xff\xfe" + strings.Repeat("a\x00", 101), true, strings.Repeat("a", 49)},
+		{"g.txt", strings.Repeat("x", 1000), true, strings.Repeat("x", 100)},
+	} {
+		s := must[artifact.Staged](t)(c.Uploads.Stage(t.Context(), strings.NewReader(tt.content), media.Hint{Filename: tt.name}))
+		added := must[[]artel.Artifact](t)(c.Uploads.Add(t.Context(), artel.Local, b.conv, []artifact.Staged{s}))
+		a := added[0]
+		if a.Binary != tt.large || a.IsLargeText() != tt.large || a.Preview == "" || (s.Text() == nil) != tt.large || !strings.HasPrefix(a.MediaType, "text/") {
+			t.Errorf("%s: %+v", tt.name, a)
+			continue
+		}
+		content := must[artifact.Content](t)(c.Open(t.Context(), artel.Local, a.Ref, ""))
+		if got := must[[]byte](t)(io.ReadAll(content)); string(got) != tt.content {
+			t.Errorf("%s: the bytes are others", tt.name)
+		}
+		_ = content.Close()
+		if !tt.large {
+			continue
+		}
+		d := must[artifact.Derived](t)(c.Derived(t.Context(), artel.Local, a.Ref, ""))
+		text, note, _ := strings.Cut(d.Text, "<!-- ")
+		if text != tt.beginning || !d.Cut || d.MediaType != a.MediaType || !strings.Contains(note, "of which the first 100 bytes can be read") {
+			t.Errorf("%s: %q, %+v", tt.name, text, d.Extracted)
+		}
+		w := c.Workspace(artifact.WorkspaceConfig{Owner: artel.Local, Conversation: b.conv, Author: artifact.AuthorUser})
+		if _, _, err := w.Edit.Update(t.Context(), a.ID, []edit.Edit{{Old: "a", New: "b"}}, artifact.UpdateOptions{}); artel.KindOf(err) != artel.Unsupported {
+			t.Errorf("%s was edited: %v", tt.name, err)
+		}
+		small := must[artifact.Staged](t)(c.Uploads.Stage(t.Context(), strings.NewReader("short\n"), media.Hint{Filename: tt.name}))
+		if a = must[artel.Artifact](t)(w.Edit.Save(t.Context(), a.ID, 1, artifact.Draft{File: &small})); a.Binary || a.Version != 2 {
+			t.Errorf("%s: %+v", tt.name, a)
+		}
+		if a = must[artel.Artifact](t)(w.Edit.Save(t.Context(), a.ID, 2, artifact.Draft{File: &s})); !a.IsLargeText() || a.Version != 3 {
+			t.Errorf("%s: %+v", tt.name, a)
+		}
 	}
 }
 
@@ -261,9 +314,9 @@ func TestAddIsAllOrNone(t *testing.T) {
 	c := artifact.New(failing{b.store}, b.blobs, artifact.Options{})
 	var staged []artifact.Staged
 	for range 3 {
-		staged = append(staged, must[artifact.Staged](t)(c.Stage(t.Context(), bytes.NewReader([]byte("a")), media.Hint{Filename: "a"})))
+		staged = append(staged, must[artifact.Staged](t)(c.Uploads.Stage(t.Context(), bytes.NewReader([]byte("a")), media.Hint{Filename: "a"})))
 	}
-	if _, err := c.Add(t.Context(), artel.Local, b.conv, staged); !errors.Is(err, errDisk) {
+	if _, err := c.Uploads.Add(t.Context(), artel.Local, b.conv, staged); !errors.Is(err, errDisk) {
 		t.Fatalf("got %v", err)
 	}
 	if got := must[[]artel.Artifact](t)(c.List(t.Context(), artel.Local, b.conv, b.a)); len(got) != 0 {
@@ -271,5 +324,43 @@ func TestAddIsAllOrNone(t *testing.T) {
 	}
 	if got := upload(t, b, "a"); got[0].ID != "a" {
 		t.Errorf("the failed upload took the id: %s", got[0].ID)
+	}
+}
+
+// swept is a store that removes leftovers right before the next update, as another
+// goroutine may.
+type swept struct {
+	store.Store
+	done bool
+}
+
+func (s *swept) Update(ctx context.Context, o artel.Owner, fn func(store.Tx) error) error {
+	if !s.done {
+		s.done = true
+		if _, err := s.Leftovers(ctx, start.Add(1<<40), true); err != nil {
+			return err
+		}
+	}
+	return s.Store.Update(ctx, o, fn)
+}
+
+// An artifact is never made of bytes whose last holder was removed meanwhile.
+func TestPutOfWhatIsRemoved(t *testing.T) {
+	b := newBench(t, sqlite.Memory)
+	b.options.Now = func() time.Time { return start }
+	c := b.collection()
+	png := "\x89PNG\r\n\x1a\n some bytes \x00"
+	staged := must[artifact.Staged](t)(c.Uploads.Stage(t.Context(), strings.NewReader(png), media.Hint{}))
+	found := must[artel.Artifact](t)(b.workspace("", b.a).Store(t.Context(), staged))
+	rows := b.store
+	for name, ref := range map[string]artel.Ref{
+		"version": {Conversation: b.conv, Artifact: found.ID, Version: 1},
+		"digest":  {Digest: staged.Digest},
+	} {
+		b.store = &swept{Store: rows}
+		a, err := b.workspace("run_1", b.a).Put(t.Context(), "copy", "", ref)
+		if artel.KindOf(err) != artel.NotFound {
+			t.Errorf("by its %s: got %+v, %v", name, a, err)
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -24,7 +23,8 @@ type WorkspaceConfig struct {
 	Owner        artel.Owner
 	Conversation artel.ConversationID
 
-	// Run is the run that makes the edits; at its end, [FoldRun] must be called.
+	// Run is the run that makes the edits; at its beginning [BeginRun] must be
+	// called, and at its end [FoldRun].
 	// Empty: each edit becomes a visible version at once.
 	Run artel.RunID
 
@@ -43,31 +43,38 @@ type WorkspaceConfig struct {
 	OnEdit func(tx store.Tx, p artel.Payload) error
 }
 
-// A Workspace reads and writes the artifacts of a conversation for one run or
-// user. When a write returns, it is in the journal and visible to all readers. A
+// A Workspace reads and makes the artifacts of a conversation for one run or user;
+// its Editor changes them. When a write returns, it is in the journal and visible to all readers. A
 // Workspace is safe for concurrent use and needs no closing.
 //
 // Errors that the writer can correct say how: they have a [*edit.Refusal] in
 // their chain, or kind [artel.Conflict], [artel.Invalid], [artel.NotFound],
 // [artel.TooLarge] or [artel.Unsupported].
 type Workspace struct {
+	Edit *Editor
+
 	c   *Collection
 	cfg WorkspaceConfig
 
-	opened time.Time
-
 	storing sync.Mutex // held by Store, so that concurrent calls do not store the same bytes twice
+	loading sync.Mutex // held by loadSeen
+	loaded  bool       // loadSeen has succeeded; guarded by loading
 
 	mu     sync.Mutex
 	texts  map[artel.ArtifactID]numbered
 	cached int                      // bytes of texts
 	seen   map[artel.ArtifactID]int // the newest version that the writer was shown, or made from one it was shown
+	heads  map[artel.ArtifactID]int // the versions at the beginning of the run
 }
+
+// An Editor changes the artifacts of its workspace.
+type Editor struct{ w *Workspace }
 
 // numbered is a cached text and its version.
 type numbered struct {
 	number int
 	doc    *edit.Document
+	cost   replayCost // of reading it from the store
 }
 
 // maxCached is the size of a workspace's cache of texts in bytes.
@@ -94,10 +101,12 @@ func (c *Collection) Workspace(cfg WorkspaceConfig) *Workspace {
 			cfg.Source = artel.SourceUser
 		}
 	}
-	return &Workspace{
-		c: c, cfg: cfg, opened: c.now(),
+	w := &Workspace{
+		c: c, cfg: cfg,
 		texts: map[artel.ArtifactID]numbered{}, seen: map[artel.ArtifactID]int{},
 	}
+	w.Edit = &Editor{w}
+	return w
 }
 
 // List returns the heads sorted by id, without deleted artifacts.
@@ -183,13 +192,14 @@ func (w *Workspace) create(ctx context.Context, id artel.ArtifactID, title, cont
 	}
 	v := w.version(artel.UpdateCreate, info, content)
 	v.Title, v.Provenance = title, w.cfg.Source
-	return w.make(ctx, id, "", v, edit.NewDocument(content))
+	return w.make(ctx, id, "", v, edit.NewDocument(content), nil)
 }
 
 // make commits v as the first version of a new artifact. An empty id is made
 // from name, if that is not empty; a blank title becomes the id. doc is the
-// text, nil for binary content.
-func (w *Workspace) make(ctx context.Context, id artel.ArtifactID, name string, v artel.Version, doc *edit.Document) (artel.Artifact, error) {
+// text, nil for binary content. A non-nil check is called in the transaction, to see
+// that the bytes are still in use.
+func (w *Workspace) make(ctx context.Context, id artel.ArtifactID, name string, v artel.Version, doc *edit.Document, check func(store.Tx) error) (artel.Artifact, error) {
 	if id == "" && name != "" {
 		err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) (err error) {
 			id, err = FreeID(name, func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(w.cfg.Conversation, id) })
@@ -208,6 +218,11 @@ func (w *Workspace) make(ctx context.Context, id artel.ArtifactID, name string, 
 		return artel.Artifact{}, err
 	}
 	return w.commit(ctx, id, written{Version: v, doc: doc, whole: true, known: true}, func(tx store.Tx) error {
+		if check != nil {
+			if err := check(tx); err != nil {
+				return err
+			}
+		}
 		return w.free(tx, id)
 	})
 }
@@ -293,21 +308,29 @@ func (w *Workspace) put(ctx context.Context, id artel.ArtifactID, title string, 
 	if err != nil {
 		return artel.Artifact{}, err
 	}
-	return w.make(ctx, id, name, v, doc)
+	return w.make(ctx, id, name, v, doc, func(tx store.Tx) error {
+		// Without this version, nothing may hold the bytes any more, and a sweep may
+		// have decided to delete them.
+		place, _, err := locate(tx, from, at)
+		if err == nil && place.Digest != v.Digest {
+			err = missing("its content was removed")
+		}
+		return err
+	})
 }
 
-// Add creates an artifact from bytes taken in by [Collection.Stage]; for id and
+// Add creates an artifact from bytes taken in by [Uploads.Stage]; for id and
 // title see Put. Like an upload, a text keeps its original bytes.
 func (w *Workspace) Add(ctx context.Context, id artel.ArtifactID, title string, s Staged) (artel.Artifact, error) {
 	v := w.version(artel.UpdateCreate, s.Info, "")
 	v.MediaInfo, v.Digest, v.InBlob = s.Info, s.Digest, true
 	v.Title = cmp.Or(strings.TrimSpace(artel.Visible(title)), artel.Beginning(artel.Visible(s.Filename), maxTitle))
 	v.Filename, v.Provenance = s.Filename, w.cfg.Source
-	a, err := w.make(ctx, normal(id), cmp.Or(s.Filename, "upload"), v, s.document())
+	a, err := w.make(ctx, normal(id), cmp.Or(s.Filename, "upload"), v, s.document(), nil)
 	return a, failed("artifact.Add", artel.Shorten(cmp.Or(string(normal(id)), s.Filename), 80), err)
 }
 
-// UpdateOptions are the options of [Workspace.Update]. The zero value edits the
+// UpdateOptions are the options of [Editor.Update]. The zero value edits the
 // newest version and allows every layer.
 type UpdateOptions struct {
 	IfVersion int       // required version of the head; 0: any. Otherwise kind Conflict, code CodeStale
@@ -316,17 +339,17 @@ type UpdateOptions struct {
 }
 
 // Update applies edits to the head, all or none; see [edit.Apply].
-func (w *Workspace) Update(ctx context.Context, id artel.ArtifactID, edits []edit.Edit, o UpdateOptions) (artel.Artifact, edit.Result, error) {
+func (e *Editor) Update(ctx context.Context, id artel.ArtifactID, edits []edit.Edit, o UpdateOptions) (artel.Artifact, edit.Result, error) {
 	id = normal(id)
 	var result edit.Result
-	options := edit.Options{Mode: o.Mode, Indent: o.Indent, MaxText: w.c.opt.MaxText, Limits: w.c.opt.Limits}
-	a, err := w.editText(ctx, id, o.IfVersion, func(base artel.Artifact, doc *edit.Document) (written, error) {
+	options := edit.Options{Mode: o.Mode, Indent: o.Indent, MaxText: e.w.c.opt.MaxText, Limits: e.w.c.opt.Limits}
+	a, err := e.w.editText(ctx, id, o.IfVersion, func(base artel.Artifact, doc *edit.Document) (written, error) {
 		var err error
 		result, err = doc.Apply(ctx, edits, options)
 		if err != nil {
 			return written{}, err
 		}
-		v := w.version(updateType(result.Hits), base.MediaInfo, result.Text)
+		v := e.w.version(updateType(result.Hits), base.MediaInfo, result.Text)
 		v.Changes = result.Changes
 		return written{Version: v, doc: edit.NewDocument(result.Text)}, nil
 	})
@@ -349,16 +372,16 @@ func updateType(hits []edit.Hit) artel.UpdateType {
 // non-zero ifVersion is the required version of the head. With 0, a run cannot
 // replace a version that it has not seen. Both cases are of kind [artel.Conflict]
 // with code [CodeStale].
-func (w *Workspace) Rewrite(ctx context.Context, id artel.ArtifactID, content string, ifVersion int) (artel.Artifact, error) {
+func (e *Editor) Rewrite(ctx context.Context, id artel.ArtifactID, content string, ifVersion int) (artel.Artifact, error) {
 	id = normal(id)
-	a, err := w.editText(ctx, id, ifVersion, func(base artel.Artifact, doc *edit.Document) (written, error) {
-		if err := w.checkText(content); err != nil {
+	a, err := e.w.editText(ctx, id, ifVersion, func(base artel.Artifact, doc *edit.Document) (written, error) {
+		if err := e.w.checkText(content); err != nil {
 			return written{}, err
 		}
-		if err := w.requireSeen(base, ifVersion); err != nil {
+		if err := e.w.requireSeen(base, ifVersion); err != nil {
 			return written{}, err
 		}
-		return w.rewritten(artel.UpdateRewrite, base.MediaInfo, doc.Text(), content), nil
+		return e.w.rewritten(artel.UpdateRewrite, base.MediaInfo, doc.Text(), content), nil
 	})
 	return a, failed("artifact.Rewrite", string(id), err)
 }
@@ -377,17 +400,17 @@ func (w *Workspace) rewritten(u artel.UpdateType, info artel.MediaInfo, before, 
 // Rename changes the title of an artifact to 1 to 256 characters. An unchanged
 // title makes no version. For ifVersion see Rewrite; as the content stays, a run
 // need not have seen it.
-func (w *Workspace) Rename(ctx context.Context, id artel.ArtifactID, title string, ifVersion int) (artel.Artifact, error) {
+func (e *Editor) Rename(ctx context.Context, id artel.ArtifactID, title string, ifVersion int) (artel.Artifact, error) {
 	id = normal(id)
 	title = strings.TrimSpace(artel.Visible(title))
 	if err := checkTitle(title); err != nil {
 		return artel.Artifact{}, failed("artifact.Rename", artel.Shorten(string(id), 80), err)
 	}
-	a, err := w.editAny(ctx, id, ifVersion, false, func(_ store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
+	a, err := e.w.editAny(ctx, id, ifVersion, false, func(_ store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
 		if title == base.Title {
 			return written{}, errUnchanged
 		}
-		v := w.like(artel.UpdateRename, base)
+		v := e.w.like(artel.UpdateRename, base)
 		v.Title = title
 		return written{Version: v, doc: doc}, nil
 	})
@@ -396,13 +419,13 @@ func (w *Workspace) Rename(ctx context.Context, id artel.ArtifactID, title strin
 
 // Delete removes an artifact from the branch. Its versions stay, and Restore
 // undoes the deletion. For ifVersion see Rewrite.
-func (w *Workspace) Delete(ctx context.Context, id artel.ArtifactID, ifVersion int) (artel.Artifact, error) {
+func (e *Editor) Delete(ctx context.Context, id artel.ArtifactID, ifVersion int) (artel.Artifact, error) {
 	id = normal(id)
-	a, err := w.editAny(ctx, id, ifVersion, false, func(_ store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
-		if err := w.requireSeen(base, ifVersion); err != nil {
+	a, err := e.w.editAny(ctx, id, ifVersion, false, func(_ store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
+		if err := e.w.requireSeen(base, ifVersion); err != nil {
 			return written{}, err
 		}
-		return written{Version: w.like(artel.UpdateDelete, base), doc: doc}, nil
+		return written{Version: e.w.like(artel.UpdateDelete, base), doc: doc}, nil
 	})
 	return a, failed("artifact.Delete", string(id), err)
 }
@@ -410,10 +433,10 @@ func (w *Workspace) Delete(ctx context.Context, id artel.ArtifactID, ifVersion i
 // Restore makes a new version with the content, title and media type of version
 // number, which may be any, on any branch. For a deleted artifact, 0 stands for
 // the version before the deletion. For ifVersion see Rewrite.
-func (w *Workspace) Restore(ctx context.Context, id artel.ArtifactID, number, ifVersion int) (artel.Artifact, error) {
+func (e *Editor) Restore(ctx context.Context, id artel.ArtifactID, number, ifVersion int) (artel.Artifact, error) {
 	id = normal(id)
-	a, err := w.editAny(ctx, id, ifVersion, true, func(tx store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
-		if err := w.requireSeen(base, ifVersion); err != nil {
+	a, err := e.w.editAny(ctx, id, ifVersion, true, func(tx store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
+		if err := e.w.requireSeen(base, ifVersion); err != nil {
 			return written{}, err
 		}
 		n := number
@@ -425,20 +448,25 @@ func (w *Workspace) Restore(ctx context.Context, id artel.ArtifactID, number, if
 		case n == 0:
 			// The parent of a version is the state before the whole run, so use
 			// that of the edit.
-			deletion, err := journalled(tx, w.cfg.Conversation, id, base.Version)
+			deletion, err := journalled(tx, e.w.cfg.Conversation, id, base.Version)
 			if err != nil {
 				return written{}, err
 			}
-			n = deletion.Parent
+			if n = deletion.Parent; n == 0 { // of an imported journal
+				n, err = newestBefore(tx, e.w.cfg.Conversation, id, base.Version)
+			}
+			if err != nil {
+				return written{}, err
+			}
 		}
-		old, err := version(tx, w.cfg.Conversation, id, n)
+		old, err := version(tx, e.w.cfg.Conversation, id, n)
 		if err != nil {
 			return written{}, err
 		}
 		if old.Update == artel.UpdateDelete {
 			return written{}, artel.Errorf(artel.Invalid, "", "", "version %d is its deletion; choose an older one", n)
 		}
-		return w.restored(tx, id, old.Version, doc)
+		return e.w.restored(tx, id, old.Version, doc)
 	})
 	return a, failed("artifact.Restore", string(id), err)
 }

@@ -53,8 +53,8 @@ func TestEveryEditHasItsEvent(t *testing.T) {
 	w := b.collection().Workspace(logged(b, "run_1", "lead_agent"))
 	created := must[artel.Artifact](t)(w.Create(t.Context(), "doc", "Title", "a b", ""))
 	updated := update(t, w, "doc", "b", "B")
-	rewritten := must[artel.Artifact](t)(w.Rewrite(t.Context(), "doc", strings.Repeat("x", artel.SnapshotLimit), 0))
-	large, result, err := w.Update(t.Context(), "doc", []edit.Edit{{Old: "x", New: "y", ReplaceAll: true}}, artifact.UpdateOptions{IfVersion: rewritten.Version})
+	rewritten := must[artel.Artifact](t)(w.Edit.Rewrite(t.Context(), "doc", strings.Repeat("x", artel.SnapshotLimit), 0))
+	large, result, err := w.Edit.Update(t.Context(), "doc", []edit.Edit{{Old: "x", New: "y", ReplaceAll: true}}, artifact.UpdateOptions{IfVersion: rewritten.Version})
 	if err != nil || result.Hits[0].Count != artel.SnapshotLimit {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestEditWithoutEventIsUndone(t *testing.T) {
 		Owner: artel.Local, Conversation: b.conv, Message: b.a, Author: artifact.AuthorUser,
 		OnEdit: func(store.Tx, artel.Payload) error { return gone },
 	})
-	if _, _, err := w.Update(t.Context(), "doc", swap("a", "b"), artifact.UpdateOptions{}); !errors.Is(err, gone) {
+	if _, _, err := w.Edit.Update(t.Context(), "doc", swap("a", "b"), artifact.UpdateOptions{}); !errors.Is(err, gone) {
 		t.Errorf("update: %v", err)
 	}
 	if _, err := w.Create(t.Context(), "new", "", "b", ""); !errors.Is(err, gone) {
@@ -125,7 +125,7 @@ func TestWritersAtOnce(t *testing.T) {
 		for half := range 2 { // a workspace is safe for concurrent use
 			wg.Go(func() {
 				for n := half; n < each; n += 2 {
-					if _, _, err := w.Update(t.Context(), "doc", swap(fmt.Sprintf("<%s%d>", name, n), name), artifact.UpdateOptions{}); err != nil {
+					if _, _, err := w.Edit.Update(t.Context(), "doc", swap(fmt.Sprintf("<%s%d>", name, n), name), artifact.UpdateOptions{}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -173,7 +173,7 @@ func TestIfVersionHasOneWinner(t *testing.T) {
 	for i := range 8 {
 		w := b.workspace("", b.a)
 		wg.Go(func() {
-			_, err := w.Rewrite(t.Context(), "doc", fmt.Sprint(i), 1)
+			_, err := w.Edit.Rewrite(t.Context(), "doc", fmt.Sprint(i), 1)
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -203,7 +203,7 @@ func TestTwoWritersManyTimes(t *testing.T) {
 		var wg sync.WaitGroup
 		count := func(w *artifact.Workspace, name string) {
 			wg.Go(func() {
-				if _, _, err := w.Update(t.Context(), "doc", swap(fmt.Sprintf("%s <%d>", name, i), fmt.Sprintf("%s <%d>", name, i+1)), artifact.UpdateOptions{}); err != nil {
+				if _, _, err := w.Edit.Update(t.Context(), "doc", swap(fmt.Sprintf("%s <%d>", name, i), fmt.Sprintf("%s <%d>", name, i+1)), artifact.UpdateOptions{}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -214,7 +214,7 @@ func TestTwoWritersManyTimes(t *testing.T) {
 		for k, w := range []*artifact.Workspace{run, person} {
 			wg.Go(func() {
 				text := fmt.Sprintf("%d of %d", k, i)
-				_, won[k] = w.Save(t.Context(), "saved", saved, artifact.Draft{Text: &text})
+				_, won[k] = w.Edit.Save(t.Context(), "saved", saved, artifact.Draft{Text: &text})
 			})
 		}
 		wg.Wait()

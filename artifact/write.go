@@ -19,8 +19,9 @@ import (
 type written struct {
 	artel.Version
 	doc   *edit.Document // its text; nil: binary
+	cost  replayCost     // of reading the text of the parent
 	whole bool           // Changes do not lead from the text of the parent to this one
-	known bool           // the writer has seen the version that it builds on
+	known bool           // the writer knows the content: it has seen the version that it builds on, or gives all of it
 }
 
 var (
@@ -37,6 +38,9 @@ var (
 func (w *Workspace) editText(ctx context.Context, id artel.ArtifactID, ifVersion int,
 	compute func(base artel.Artifact, doc *edit.Document) (written, error),
 ) (artel.Artifact, error) {
+	if err := w.loadSeen(ctx); err != nil {
+		return artel.Artifact{}, err
+	}
 	for {
 		base, doc, err := w.headText(ctx, id)
 		if err != nil {
@@ -63,6 +67,9 @@ func (w *Workspace) editText(ctx context.Context, id artel.ArtifactID, ifVersion
 func (w *Workspace) editAny(ctx context.Context, id artel.ArtifactID, ifVersion int, deleted bool,
 	compute func(tx store.Tx, base artel.Artifact, doc *edit.Document) (written, error),
 ) (artel.Artifact, error) {
+	if err := w.loadSeen(ctx); err != nil {
+		return artel.Artifact{}, err
+	}
 	for {
 		var base artel.Artifact
 		var next written
@@ -115,37 +122,11 @@ func stale(format string, args ...any) error {
 	return e
 }
 
-// requireSeen returns Conflict if a run would replace content that it has not
-// seen, because that content would be lost unnoticed.
-func (w *Workspace) requireSeen(base artel.Artifact, ifVersion int) error {
-	if w.cfg.Run == "" || ifVersion != 0 || w.hasSeen(base) {
-		return nil
-	}
-	return stale("somebody else has changed it meanwhile, and it is at version %d now; read it and decide anew", base.Version)
-}
-
-// hasSeen reports whether the writer has seen base. A version from before the
-// workspace was opened counts as seen, because the run began with it.
-func (w *Workspace) hasSeen(base artel.Artifact) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if n := w.seen[base.ID]; n != 0 {
-		return n == base.Version
-	}
-	return !base.UpdatedAt.After(w.opened)
-}
-
-// markSeen records a version that the writer was shown.
-func (w *Workspace) markSeen(id artel.ArtifactID, number int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.seen[id] = max(w.seen[id], number)
-}
-
 // commitOn journals next as the version after base, if base is still the head.
 func (w *Workspace) commitOn(ctx context.Context, id artel.ArtifactID, base artel.Artifact, next written) (artel.Artifact, error) {
-	next.known = w.hasSeen(base)
+	next.known = writesAll(next.Update) || w.hasSeen(base)
 	next.Parent, next.Provenance = base.Version, base.Source
+	next.cost = w.costOf(id, base.Version)
 	return w.commit(ctx, id, next, func(tx store.Tx) error {
 		now, err := lastHead(tx, w.cfg.Conversation, id, w.cfg.Message)
 		if err == nil && now.Version != base.Version {
@@ -159,13 +140,20 @@ func (w *Workspace) commitOn(ctx context.Context, id artel.ArtifactID, base arte
 // state for which next was made.
 func (w *Workspace) commit(ctx context.Context, id artel.ArtifactID, next written, check func(store.Tx) error) (artel.Artifact, error) {
 	v := next.Version
-	var text, whole *string // whole: for the journal, until the run is folded
+	var text, whole *string // whole: for the journal
+	var cost replayCost
+	snapshot := false // whole is stored only to make reads cheaper
 	if next.doc != nil {
 		s := next.doc.Text()
 		text = &s
 		v.Preview = artel.Beginning(s, artel.PreviewChars)
-		if w.cfg.Run != "" && next.whole {
-			whole = text
+		if w.cfg.Run != "" { // otherwise the version has the text
+			if !next.whole {
+				cost, snapshot = next.cost.after(v.Changes, len(s))
+			}
+			if next.whole || snapshot {
+				whole = text
+			}
 		}
 	}
 	var a artel.Artifact
@@ -177,6 +165,11 @@ func (w *Workspace) commit(ctx context.Context, id artel.ArtifactID, next writte
 		v.Number, err = tx.Journal.Append(w.cfg.Conversation, id, v, whole)
 		if err != nil {
 			return err
+		}
+		if snapshot && cost.snapshot != 0 { // one is enough
+			if err := tx.Journal.DropText(w.cfg.Conversation, id, cost.snapshot); err != nil {
+				return err
+			}
 		}
 		if w.cfg.Run == "" {
 			if err := foldVersion(tx, w.cfg.Conversation, id, v, text); err != nil {
@@ -194,8 +187,11 @@ func (w *Workspace) commit(ctx context.Context, id artel.ArtifactID, next writte
 	if err != nil {
 		return artel.Artifact{}, err
 	}
+	if snapshot {
+		cost = replayCost{snapshot: a.Version}
+	}
 	if next.doc != nil {
-		w.cache(id, a.Version, next.doc)
+		w.cache(id, numbered{a.Version, next.doc, cost})
 	}
 	if next.known {
 		w.markSeen(id, a.Version)
@@ -305,33 +301,44 @@ func (w *Workspace) document(tx store.Tx, a artel.Artifact) (*edit.Document, err
 	if n.number == a.Version {
 		return n.doc, nil
 	}
-	text, err := textAt(tx, a.Conversation, a.ID, a.Version)
+	text, _, cost, err := replayAt(tx, a.Conversation, a.ID, a.Version)
 	if err != nil {
 		return nil, err
 	}
 	doc := edit.NewDocument(text)
-	w.cache(a.ID, a.Version, doc)
+	w.cache(a.ID, numbered{a.Version, doc, cost})
 	return doc, nil
+}
+
+// costOf returns the cost of reading a version that document has read; zero if it is
+// not cached any more.
+func (w *Workspace) costOf(id artel.ArtifactID, number int) replayCost {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := w.texts[id]; n.number == number {
+		return n.cost
+	}
+	return replayCost{}
 }
 
 // cache stores the text of a head. If the cache is full, it drops all other
 // texts.
-func (w *Workspace) cache(id artel.ArtifactID, number int, doc *edit.Document) {
+func (w *Workspace) cache(id artel.ArtifactID, n numbered) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.texts[id]
-	if number < before.number {
+	if n.number < before.number {
 		return
 	}
 	if before.doc != nil {
 		w.cached -= len(before.doc.Text())
 	}
-	w.cached += len(doc.Text())
+	w.cached += len(n.doc.Text())
 	if w.cached > maxCached {
 		clear(w.texts)
-		w.cached = len(doc.Text())
+		w.cached = len(n.doc.Text())
 	}
-	w.texts[id] = numbered{number, doc}
+	w.texts[id] = n
 }
 
 // textInfo returns the media information of a text written in Artel: the declared

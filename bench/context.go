@@ -29,20 +29,11 @@ const contextAbout = "A branch of messages of 400 characters becomes a request o
 
 const contextWindow = 32_000
 
-func measureContext(ctx context.Context, l *lab) ([]result, error) {
-	codec, err := tokenizer.Get(tokenizer.O200kBase)
-	if err != nil {
-		return nil, err
-	}
-	chinese, err := chineseWords(l.root)
-	if err != nil {
-		return nil, err
-	}
+func measureContext(ctx context.Context, l *lab) []result {
+	codec := must(tokenizer.Get(tokenizer.O200kBase))
+	chinese := chineseWords(l.root)
 	rules, _ := someRules()
-	config, err := json.Marshal(rule.Config{Rules: rules})
-	if err != nil {
-		return nil, err
-	}
+	config := must(json.Marshal(rule.Config{Rules: rules}))
 	var out []result
 	for _, language := range []string{"English", "Chinese"} {
 		var cold, warm []result
@@ -51,10 +42,7 @@ func measureContext(ctx context.Context, l *lab) ([]result, error) {
 			if language == "Chinese" {
 				inChinese(history, []rune(chinese))
 			}
-			m, err := buildContexts(ctx, l, codec, history, config)
-			if err != nil {
-				return nil, err
-			}
+			m := buildContexts(ctx, l, codec, history, config)
 			size := count(n, "messages")
 			r := result{work: language + ", cold", size: size, unit: millis(), artel: m[0], anchor: m[2]}
 			w := result{work: language + ", after one new message", size: size, unit: millis(), artel: m[1], anchor: m[2]}
@@ -65,13 +53,12 @@ func measureContext(ctx context.Context, l *lab) ([]result, error) {
 		}
 		out = append(append(out, cold...), warm...)
 	}
-	runs, err := measureRuns(ctx, l)
-	return append(out, runs...), err
+	return append(out, measureRuns(ctx, l)...)
 }
 
 // buildContexts measures a build of all messages but the last, the next one
 // with a message more, and the anchor.
-func buildContexts(ctx context.Context, l *lab, codec tokenizer.Codec, history []artel.Message, rules json.RawMessage) ([]float64, error) {
+func buildContexts(ctx context.Context, l *lab, codec tokenizer.Codec, history []artel.Message, rules json.RawMessage) []float64 {
 	var registry *pipeline.Registry
 	before := history[:len(history)-1]
 	build := func(history []artel.Message) error {
@@ -82,18 +69,13 @@ func buildContexts(ctx context.Context, l *lab, codec tokenizer.Codec, history [
 	}
 	round := 0
 	return interleave(l.rounds(5),
-		func() (float64, error) {
+		func() float64 {
 			counter := token.NewCounter()
-			if _, err := counter.Count(token.O200k, "load the vocabulary"); err != nil {
-				return 0, err
-			}
-			var err error
-			if registry, err = pipeline.NewRegistry(counter, pipeline.BuiltIn()...); err != nil {
-				return 0, err
-			}
+			must(counter.Count(token.O200k, "load the vocabulary"))
+			registry = must(pipeline.NewRegistry(counter, pipeline.BuiltIn()...))
 			return busySeconds(func() error { return build(before) })
 		},
-		func() (float64, error) {
+		func() float64 {
 			round++
 			newest := history[len(history)-1]
 			text := newest.Parts[0].(artel.Text).Text
@@ -101,20 +83,7 @@ func buildContexts(ctx context.Context, l *lab, codec tokenizer.Codec, history [
 			more := append(slices.Clip(before), newest)
 			return busySeconds(func() error { return build(more) })
 		},
-		func() (float64, error) { return busySeconds(func() error { return countNewest(codec, history) }) })
-}
-
-// busySeconds returns the CPU time of one call.
-func busySeconds(work func() error) (float64, error) {
-	began, err := busy()
-	if err != nil {
-		return 0, err
-	}
-	if err := work(); err != nil {
-		return 0, err
-	}
-	now, err := busy()
-	return (now - began).Seconds(), err
+		func() float64 { return busySeconds(func() error { return countNewest(codec, history) }) })
 }
 
 // inChinese replaces the texts of messages by Chinese ones of the same length.
@@ -126,12 +95,12 @@ func inChinese(history []artel.Message, words []rune) {
 }
 
 // measureRuns runs the product's own benchmark.
-func measureRuns(ctx context.Context, l *lab) ([]result, error) {
+func measureRuns(ctx context.Context, l *lab) []result {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkRuns$", "-benchtime", fmt.Sprint(50*l.times, "x"), "./app")
 	cmd.Dir = l.root
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("runs: %w\n%s", err, out)
+		fail("runs: %w\n%s", err, out)
 	}
 	var rows []result
 	for line := range strings.Lines(string(out)) {
@@ -143,7 +112,7 @@ func measureRuns(ctx context.Context, l *lab) ([]result, error) {
 		size, _, _ := strings.Cut(strings.TrimPrefix(fields[0], "BenchmarkRuns/"), "-")
 		n, err := strconv.Atoi(size)
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", line, err)
+			fail("%q: %w", line, err)
 		}
 		r.size = count(n, "messages")
 		at := slices.Index(fields, "cpu-ms/op")
@@ -152,15 +121,15 @@ func measureRuns(ctx context.Context, l *lab) ([]result, error) {
 		}
 		v, err := strconv.ParseFloat(fields[at-1], 64)
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", line, err)
+			fail("%q: %w", line, err)
 		}
 		r.artel = v / 1000
 		rows = append(rows, r)
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("runs: no figures in %s", out)
+		fail("runs: no figures in %s", out)
 	}
-	return rows, nil
+	return rows
 }
 
 // messages returns a branch.

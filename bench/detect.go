@@ -42,15 +42,9 @@ type detection struct {
 	guessed bool // the charset is
 }
 
-func measureDetect(_ context.Context, l *lab) ([]result, error) {
-	corpus, err := mediatest.Read(filepath.Join(l.root, "testdata", "files"))
-	if err != nil {
-		return nil, err
-	}
-	works, err := detections(corpus)
-	if err != nil {
-		return nil, err
-	}
+func measureDetect(_ context.Context, l *lab) []result {
+	corpus := must(mediatest.Read(filepath.Join(l.root, "testdata", "files")))
+	works := detections(corpus)
 	var results, beside []result
 	for _, w := range works {
 		anchor := func(b []byte) { mimetype.Detect(b) }
@@ -58,12 +52,9 @@ func measureDetect(_ context.Context, l *lab) ([]result, error) {
 			anchor = func(b []byte) { chardet.DetectAll(b[:min(len(b), 1<<10)]) }
 		}
 		const while = 30 * time.Millisecond
-		m, err := interleave(l.rounds(5),
+		m := interleave(l.rounds(5),
 			perFile(while, w.files, func(b []byte) { media.Detect(b, media.Hint{}) }), perFile(while, w.files, anchor),
 			perFile(while, w.files, func(b []byte) { http.DetectContentType(b) }))
-		if err != nil {
-			return nil, err
-		}
 		size := fmt.Sprintf("%.1f KB", float64(len(w.files[0]))/1e3)
 		if len(w.files) > 1 {
 			size = count(len(w.files), "files")
@@ -73,21 +64,14 @@ func measureDetect(_ context.Context, l *lab) ([]result, error) {
 			beside = append(beside, result{work: w.name + ", beside net/http", size: size, unit: micros(), artel: m[0], anchor: m[2]})
 		}
 	}
-	right, err := rightAnswers(corpus)
-	return append(append(results, beside...), right...), err
+	return append(append(results, beside...), rightAnswers(corpus)...)
 }
 
-func detections(corpus *mediatest.Corpus) ([]detection, error) {
-	english, err := io.ReadAll(prose(8e3, 1))
-	if err != nil {
-		return nil, err
-	}
+func detections(corpus *mediatest.Corpus) []detection {
+	english := must(io.ReadAll(prose(8e3, 1)))
 	all := detection{name: "each format that does not begin like text, mean", target: target{limit: binaryLimit, reference: binaryReference}}
 	for _, f := range corpus.Files {
-		b, err := corpus.Bytes(f.File)
-		if err != nil {
-			return nil, err
-		}
+		b := must(corpus.Bytes(f.File))
 		if f.Kind != artel.KindText && f.Type != "application/octet-stream" && !beginsLikeText(b) {
 			all.files = append(all.files, b)
 		}
@@ -116,17 +100,14 @@ func detections(corpus *mediatest.Corpus) ([]detection, error) {
 		{"brief.docx", detection{name: "DOCX"}, false},
 		{"archive.zip", detection{name: "ZIP"}, false},
 	} {
-		b, err := corpus.Bytes(w.file)
-		if err != nil {
-			return nil, err
-		}
+		b := must(corpus.Bytes(w.file))
 		if w.repeats {
 			b = bytes.Repeat(b, len(english)/len(b))
 		}
 		w.work.files = [][]byte{b}
 		works = append(works, w.work)
 	}
-	return works, nil
+	return works
 }
 
 func beginsLikeText(b []byte) bool {
@@ -137,7 +118,7 @@ func beginsLikeText(b []byte) bool {
 // perFile measures calls in batches, because reading the clock costs as much as one
 // call.
 func perFile(while time.Duration, files [][]byte, work func([]byte)) sample {
-	return func() (float64, error) {
+	return func() float64 {
 		for n, began := 0, time.Now(); ; {
 			for range 16/len(files) + 1 {
 				for _, b := range files {
@@ -146,20 +127,17 @@ func perFile(while time.Duration, files [][]byte, work func([]byte)) sample {
 				n += len(files)
 			}
 			if d := time.Since(began); d >= while {
-				return d.Seconds() / float64(n), nil
+				return d.Seconds() / float64(n)
 			}
 		}
 	}
 }
 
 // rightAnswers counts the media types that each detector finds.
-func rightAnswers(corpus *mediatest.Corpus) ([]result, error) {
+func rightAnswers(corpus *mediatest.Corpus) []result {
 	var own, library, standard int
 	for _, f := range corpus.Files {
-		data, err := corpus.Bytes(f.File)
-		if err != nil {
-			return nil, err
-		}
+		data := must(corpus.Bytes(f.File))
 		if media.Detect(data, media.Hint{}).MediaType == f.Type {
 			own++
 		}
@@ -176,7 +154,7 @@ func rightAnswers(corpus *mediatest.Corpus) ([]result, error) {
 	row := func(work string, anchor int) result {
 		return result{work: work, size: "–", unit: files, artel: float64(own), anchor: float64(anchor)}
 	}
-	return []result{row("right answers", library), row("right answers, beside net/http", standard)}, nil
+	return []result{row("right answers", library), row("right answers, beside net/http", standard)}
 }
 
 func anyOf(names []string, is func(string) bool) bool {

@@ -27,66 +27,44 @@ const editAbout = "`edit.Apply` on a document that it has not seen: the exact an
 	"The anchor is edlib's infix mode with location and a limit of 30 % (`bench/edlib`, built with `c++ -ledlib`), which counts bytes and asks for no other place; where it cannot be built there is no anchor. Speeds are by processor time, which others on the machine hardly change. " +
 	"The normalised rows find a passage with other quotes and blanks, at first, and again in a document that is kept; memory is what a call allocates."
 
-func measureEdit(ctx context.Context, l *lab) ([]result, error) {
-	english, err := goComments(ctx, 1e6)
-	if err != nil {
-		return nil, err
-	}
-	chinese, err := chineseText(l.root)
-	if err != nil {
-		return nil, err
-	}
+func measureEdit(ctx context.Context, l *lab) []result {
+	english := goComments(ctx, 1e6)
+	chinese := chineseText(l.root)
 	anchor := buildEdlib(ctx, l)
 	var results []result
 	for _, t := range []struct{ name, text string }{{"English", english}, {"Chinese", chinese}} {
 		for _, size := range []int{10e3, 100e3, 1e6} {
 			for _, length := range []int{200, 2000} {
-				rows, err := measureApproximate(ctx, l, anchor, t.name, cut(t.text, size), size, length)
-				if err != nil {
-					return nil, err
-				}
+				rows := measureApproximate(ctx, l, anchor, t.name, cut(t.text, size), size, length)
 				results = append(results, rows...)
 			}
 		}
 	}
 	for _, t := range []struct{ name, text string }{{"English", english}, {"Chinese", chinese}} {
 		for _, size := range []int{10e3, 100e3, 1e6} {
-			rows, err := measureNormalized(ctx, l, t.name, cut(t.text, size), size)
-			if err != nil {
-				return nil, err
-			}
+			rows := measureNormalized(ctx, l, t.name, cut(t.text, size), size)
 			results = append(results, rows...)
 		}
 	}
-	return results, nil
+	return results
 }
 
 // goComments returns size bytes of English with little repetition.
-func goComments(ctx context.Context, size int) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
-	if err != nil {
-		return "", err
-	}
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "src", "*", "*.go"))
-	if err != nil {
-		return "", err
-	}
+func goComments(ctx context.Context, size int) string {
 	var words strings.Builder
-	for _, name := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			return "", err
-		}
+	for _, name := range goFiles(ctx, "*") {
+		f := must(parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution))
 		for i, c := range f.Comments {
 			if i > 0 { // the first is the licence
 				words.WriteString(comment(c))
 			}
 		}
 		if words.Len() >= size {
-			return words.String(), nil
+			return words.String()
 		}
 	}
-	return "", fmt.Errorf("the comments of Go's library have %d bytes only", words.Len())
+	fail("the comments of Go's library have %d bytes only", words.Len())
+	return ""
 }
 
 // buildEdlib compiles the anchor and returns its path, or "" if it cannot.
@@ -101,14 +79,14 @@ func buildEdlib(ctx context.Context, l *lab) string {
 }
 
 // measureApproximate measures hits with and without the margin, and misses.
-func measureApproximate(ctx context.Context, l *lab, anchor, name, text string, size, length int) ([]result, error) {
+func measureApproximate(ctx context.Context, l *lab, anchor, name, text string, size, length int) []result {
 	const while, patterns = 60 * time.Millisecond, 5
 	r := rand.New(rand.NewPCG(uint64(size), uint64(length)))
 	var hits, misses []string
 	all := []rune(text)
 	for tries := 0; len(hits) < patterns; tries++ {
 		if tries > 100*patterns {
-			return nil, fmt.Errorf("%s of %d bytes has too few distinct passages", name, size)
+			fail("%s of %d bytes has too few distinct passages", name, size)
 		}
 		from := r.IntN(len(all) - length)
 		old := string(misquoted(r, all[from:from+length], length/20))
@@ -129,7 +107,7 @@ func measureApproximate(ctx context.Context, l *lab, anchor, name, text string, 
 			for _, old := range olds {
 				_, err := approximate(ctx, text, old, limits)
 				if err == nil != found {
-					return fmt.Errorf("%s of %d bytes: %d characters: %w", name, size, length, cmpErr(err))
+					fail("%s of %d bytes: %d characters: %w", name, size, length, cmpErr(err))
 				}
 			}
 			return nil
@@ -137,20 +115,11 @@ func measureApproximate(ctx context.Context, l *lab, anchor, name, text string, 
 	}
 	works := []sample{try(hits, nil, true), try(hits, &no, true), try(misses, nil, false)}
 	if anchor != "" {
-		hit, err := edlibSample(ctx, l, anchor, text, hits, while)
-		if err != nil {
-			return nil, err
-		}
-		miss, err := edlibSample(ctx, l, anchor, text, misses, while)
-		if err != nil {
-			return nil, err
-		}
+		hit := edlibSample(ctx, l, anchor, text, hits, while)
+		miss := edlibSample(ctx, l, anchor, text, misses, while)
 		works = append(works, hit, miss)
 	}
-	m, err := interleave(l.rounds(5), works...)
-	if err != nil {
-		return nil, err
-	}
+	m := interleave(l.rounds(5), works...)
 	m = append(m, 0, 0) // no anchor
 	want := func(ratio float64) target {
 		if size < 100e3 || anchor == "" {
@@ -167,7 +136,7 @@ func measureApproximate(ctx context.Context, l *lab, anchor, name, text string, 
 		{work: name + ", margin", size: amount, unit: mbPerSec(), artel: m[0], anchor: m[3], target: want(withMargin)},
 		{work: name + ", no margin", size: amount, unit: mbPerSec(), artel: m[1], anchor: m[3], target: want(8)},
 		{work: name + ", miss", size: amount, unit: mbPerSec(), artel: m[2], anchor: m[4], target: want(0.9)},
-	}, nil
+	}
 }
 
 func cmpErr(err error) error {
@@ -204,34 +173,27 @@ func misquoted(r *rand.Rand, passage []rune, edits int) []rune {
 }
 
 // edlibSample measures the anchor over the same text and patterns.
-func edlibSample(ctx context.Context, l *lab, program, text string, patterns []string, while time.Duration) (sample, error) {
-	dir, err := l.folder()
-	if err != nil {
-		return nil, err
-	}
+func edlibSample(ctx context.Context, l *lab, program, text string, patterns []string, while time.Duration) sample {
+	dir := l.folder()
 	args := []string{filepath.Join(dir, "text"), strconv.FormatInt(while.Milliseconds(), 10)}
-	if err := os.WriteFile(args[0], []byte(text), 0o600); err != nil {
-		return nil, err
-	}
+	check(os.WriteFile(args[0], []byte(text), 0o600))
 	for i, p := range patterns {
 		name := filepath.Join(dir, strconv.Itoa(i))
-		if err := os.WriteFile(name, []byte(p), 0o600); err != nil {
-			return nil, err
-		}
+		check(os.WriteFile(name, []byte(p), 0o600))
 		args = append(args, name)
 	}
-	return func() (float64, error) {
+	return func() float64 {
 		out, err := exec.CommandContext(ctx, program, args...).Output()
 		if err != nil {
-			return 0, fmt.Errorf("edlib: %w", err)
+			fail("edlib: %w", err)
 		}
 		speed, _, _ := strings.Cut(string(out), "\n")
-		return strconv.ParseFloat(speed, 64)
-	}, nil
+		return must(strconv.ParseFloat(speed, 64))
+	}
 }
 
 // measureNormalized measures a match in the normalised layer.
-func measureNormalized(ctx context.Context, l *lab, name, text string, size int) ([]result, error) {
+func measureNormalized(ctx context.Context, l *lab, name, text string, size int) []result {
 	lines := strings.Split(text, "\n")
 	if len(lines) < 8 {
 		lines = strings.SplitAfter(text, "。")
@@ -248,15 +210,10 @@ func measureNormalized(ctx context.Context, l *lab, name, text string, size int)
 		return err
 	}
 	again := seconds(func() error { return run(kept) })
-	m, err := interleave(l.rounds(7), seconds(func() error { return run(edit.NewDocument(text)) }), again)
-	if err != nil {
-		return nil, err
-	}
+	m := interleave(l.rounds(7), seconds(func() error { return run(edit.NewDocument(text)) }), again)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := run(edit.NewDocument(text)); err != nil {
-		return nil, err
-	}
+	check(run(edit.NewDocument(text)))
 	runtime.ReadMemStats(&after)
 	timed, memory := target{}, target{}
 	if size == 1e6 {
@@ -267,5 +224,5 @@ func measureNormalized(ctx context.Context, l *lab, name, text string, size int)
 		{work: name + ", normalised, first call", size: amount, unit: millis(), artel: m[0], target: timed},
 		{work: name + ", normalised, document kept", size: amount, unit: millis(), artel: m[1]},
 		{work: name + ", normalised, memory of the first call", size: amount, unit: megabytes(), artel: float64(after.TotalAlloc - before.TotalAlloc), target: memory},
-	}, nil
+	}
 }

@@ -19,7 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,45 +27,23 @@ const gatewayAbout = "Requests of 2 KB for Chat Completions, and streams of 100 
 	"The anchor is `httputil.ReverseProxy` with the body read first, without which it cuts streams short; beside it Portkey (npm, pinned), where npm is there. " +
 	"Client, gateway and server share this machine's processors, and every answer is looked at to its end. " +
 	"Processor time is what the process between them takes for one answer, user and system. " +
-	"What is added to one request at a time is the median with a gateway between less that without."
+	"What is added to one request at a time is the median with a gateway between less that without. " +
+	"The first piece of a tool call is late by the time from its writing at the server to its reading at the client, as a median; translated are calls of Chat Completions for a client of Messages."
 
-func measureGateway(ctx context.Context, l *lab) (results []result, err error) {
+func measureGateway(ctx context.Context, l *lab) (results []result) {
 	var running processes
-	defer func() { running.stop(&err) }()
-	begin := func(role string, args ...string) (*process, error) {
-		p, err := startRole(ctx, role, args...)
-		if err == nil {
-			running = append(running, p)
-		}
-		return p, err
-	}
-	up, err := begin("instant")
-	if err != nil {
-		return nil, err
-	}
-	proxy, err := begin("proxy", "--data", up.url)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := l.folder()
-	if err != nil {
-		return nil, err
-	}
+	defer running.stop()
+	up := running.startRole(ctx, "instant")
+	proxy := running.startRole(ctx, "proxy", "--data", up.url)
+	dir := l.folder()
 	config := filepath.Join(dir, "artel.yaml")
 	entry := "services: [{id: bench, baseURL: '" + up.url + "/v1', model: bench-model, capabilities: {input: [text]}, context_window: 100000}]\nlog: {level: error}\n"
-	if err := os.WriteFile(config, []byte(entry), 0o600); err != nil {
-		return nil, err
-	}
-	artel, err := start(ctx, "/healthz", l.program, "serve", "--data", filepath.Join(dir, "data"), "--config", config)
-	if err != nil {
-		return nil, err
-	}
-	running = append(running, artel)
+	check(os.WriteFile(config, []byte(entry), 0o600))
+	artel := running.start(ctx, l.program, "serve", "--data", filepath.Join(dir, "data"), "--config", config)
 
 	through := []endpoint{{name: "artel", url: artel.url}, {name: "proxy", url: proxy.url}}
-	portkey, problem := startPortkey(ctx, l)
-	if portkey != nil {
-		defer func() { err = errors.Join(err, portkey.stop()) }()
+	if problem := catch(func() { running = append(running, startPortkey(ctx, l)) }); problem == nil {
+		portkey := running[len(running)-1]
 		through = append(through, endpoint{name: "portkey", url: portkey.url, header: "x-portkey-provider: openai\r\nx-portkey-custom-host: " + up.url + "/v1\r\n"})
 	} else {
 		fmt.Fprintln(os.Stderr, "Portkey is NOT MEASURED:", problem)
@@ -84,29 +62,19 @@ func measureGateway(ctx context.Context, l *lab) (results []result, err error) {
 		var samples []sample
 		spent := make([][]float64, 2) // of artel and the proxy, for one answer
 		for i, t := range through {
-			samples = append(samples, func() (float64, error) {
+			samples = append(samples, func() float64 {
 				if i >= len(spent) {
-					_, perSecond, err := requestLoad(ctx, t, 64, w.stream, w.while)
-					return perSecond, err
+					_, perSecond := requestLoad(ctx, t, 64, w.stream, w.while)
+					return perSecond
 				}
 				p := []*process{artel, proxy}[i]
-				before, err := p.busy()
-				if err != nil {
-					return 0, err
-				}
-				n, perSecond, err := requestLoad(ctx, t, 64, w.stream, w.while)
-				if err != nil {
-					return 0, err
-				}
-				after, err := p.busy()
-				spent[i] = append(spent[i], (after-before).Seconds()/float64(n))
-				return perSecond, err
+				before := p.busy()
+				n, perSecond := requestLoad(ctx, t, 64, w.stream, w.while)
+				spent[i] = append(spent[i], (p.busy()-before).Seconds()/float64(n))
+				return perSecond
 			})
 		}
-		m, err := interleave(l.rounds(5), samples...)
-		if err != nil {
-			return nil, err
-		}
+		m := interleave(l.rounds(5), samples...)
 		results = append(results, result{work: w.work, size: "64 connections", unit: w.unit, artel: m[0], anchor: m[1], target: target{ratio: 0.75}})
 		if len(m) > 2 {
 			results = append(results, result{work: w.work + ", beside Portkey", size: "64 connections", unit: w.unit, artel: m[0], anchor: m[2], target: target{ratio: 12}})
@@ -116,29 +84,20 @@ func measureGateway(ctx context.Context, l *lab) (results []result, err error) {
 
 	var samples []sample
 	for _, t := range append([]endpoint{direct}, through[:2]...) {
-		samples = append(samples, func() (float64, error) { return medianLatency(ctx, t, 2000) })
+		samples = append(samples, func() float64 { return medianLatency(ctx, t, 2000) })
 	}
-	m, err := interleave(l.rounds(5), samples...)
-	if err != nil {
-		return nil, err
-	}
+	m := interleave(l.rounds(5), samples...)
 	results = append(results, result{work: "added to a 2 KB request", size: "1 connection", unit: millis(), artel: m[1] - m[0], anchor: m[2] - m[0], target: target{limit: 0.0004, reference: 0.00025}})
+
+	results = append(results, firstPieces(ctx, l, through[0], through[1])...)
 
 	var memory []float64
 	for _, p := range []*process{artel, proxy} {
-		if err := p.resetPeak(); err != nil {
-			return nil, err
-		}
-		if err := concurrentStreams(ctx, p.url, 1000); err != nil {
-			return nil, fmt.Errorf("1,000 streams at once: %w", err)
-		}
-		peak, err := p.peak()
-		if err != nil {
-			return nil, err
-		}
-		memory = append(memory, float64(peak))
+		p.resetPeak()
+		during("1,000 streams at once", func() { check(concurrentStreams(ctx, p.url, 1000)) })
+		memory = append(memory, float64(p.peak()))
 	}
-	return append(results, result{work: "resident memory", size: "1,000 streams at once", unit: megabytes(), artel: memory[0], anchor: memory[1], target: target{limit: 400e6}}), nil
+	return append(results, result{work: "resident memory", size: "1,000 streams at once", unit: megabytes(), artel: memory[0], anchor: memory[1], target: target{limit: 400e6}})
 }
 
 // An endpoint is the target of requests.
@@ -215,78 +174,61 @@ func (a *connection) ask() error {
 
 // requestLoad sends requests over many connections for a while and returns their
 // number and rate.
-func requestLoad(ctx context.Context, t endpoint, connections int, stream bool, while time.Duration) (n int, perSecond float64, err error) {
-	var wg sync.WaitGroup
-	counts := make([]int, connections)
-	errs := make([]error, connections)
+func requestLoad(ctx context.Context, t endpoint, connections int, stream bool, while time.Duration) (n int, perSecond float64) {
+	var answers atomic.Int64
 	began := time.Now()
-	for i := range connections {
-		wg.Go(func() {
-			a, err := dialConnection(ctx, t, stream)
-			if err != nil {
-				errs[i] = err
-				return
+	err := atOnce(connections, func(int) error {
+		a, err := dialConnection(ctx, t, stream)
+		if err != nil {
+			return err
+		}
+		defer a.conn.Close()
+		for time.Since(began) < while && ctx.Err() == nil {
+			if err := a.ask(); err != nil {
+				return err
 			}
-			defer a.conn.Close()
-			for time.Since(began) < while && ctx.Err() == nil {
-				if errs[i] = a.ask(); errs[i] != nil {
-					return
-				}
-				counts[i]++
-			}
-		})
-	}
-	wg.Wait()
+			answers.Add(1)
+		}
+		return nil
+	})
 	took := time.Since(began).Seconds()
-	for _, c := range counts {
-		n += c
+	if err != nil {
+		fail("%s: %w", t.name, err)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return 0, 0, fmt.Errorf("%s: %w", t.name, err)
-	}
-	return n, float64(n) / took, nil
+	n = int(answers.Load())
+	return n, float64(n) / took
 }
 
 // medianLatency returns the median duration of a request in seconds.
-func medianLatency(ctx context.Context, t endpoint, n int) (float64, error) {
-	a, err := dialConnection(ctx, t, false)
-	if err != nil {
-		return 0, err
-	}
+func medianLatency(ctx context.Context, t endpoint, n int) float64 {
+	a := must(dialConnection(ctx, t, false))
 	defer a.conn.Close()
 	times := make([]float64, 0, n)
 	for range n {
 		began := time.Now()
 		if err := a.ask(); err != nil {
-			return 0, fmt.Errorf("%s: %w", t.name, err)
+			fail("%s: %w", t.name, err)
 		}
 		times = append(times, time.Since(began).Seconds())
 	}
-	return median(times), nil
+	return median(times)
 }
 
 // concurrentStreams opens n streams at once, each of which takes two seconds.
 func concurrentStreams(ctx context.Context, url string, n int) error {
-	var wg sync.WaitGroup
-	errs := make([]error, n)
-	for i := range n {
-		wg.Go(func() {
-			a, err := dialConnection(ctx, endpoint{url: url, header: "OpenAI-Beta: slow\r\n"}, true)
-			if err != nil {
-				errs[i] = err
-				return
-			}
-			defer a.conn.Close()
-			errs[i] = a.ask()
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return atOnce(n, func(int) error {
+		a, err := dialConnection(ctx, endpoint{url: url, header: "OpenAI-Beta: slow\r\n"}, true)
+		if err != nil {
+			return err
+		}
+		defer a.conn.Close()
+		return a.ask()
+	})
 }
 
 // serveInstant is a model that answers immediately; a request header makes a stream
 // take two seconds.
-func serveInstant(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, error) {
+func serveInstant(_ context.Context, mux *http.ServeMux, _ string) io.Closer {
 	answer := []byte(`{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"bench-model","choices":[{"index":0,"message":{"role":"assistant","content":"` +
 		strings.Repeat("A short answer. ", 12) + `"},"finish_reason":"stop"}],"usage":{"prompt_tokens":400,"completion_tokens":40,"total_tokens":440}}`)
 	piece := func(delta, finish string) []byte {
@@ -305,6 +247,10 @@ func serveInstant(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, e
 		}
 		slow := r.Header.Get("OpenAI-Beta") == "slow"
 		w.Header().Set("Content-Type", "text/event-stream")
+		if bytes.Contains(body, []byte(`"tools"`)) {
+			writeCall(w, piece)
+			return
+		}
 		flush := http.NewResponseController(w).Flush
 		for i := range 100 {
 			if _, err := w.Write(word); err != nil {
@@ -318,15 +264,12 @@ func serveInstant(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, e
 		_, _ = w.Write(last)
 		_, _ = io.WriteString(w, "data: [DONE]\n\n")
 	})
-	return closers{}, nil
+	return closers{}
 }
 
 // serveProxy is the anchor: a reverse proxy that reads the body first.
-func serveProxy(_ context.Context, mux *http.ServeMux, to string) (io.Closer, error) {
-	u, err := url.Parse(to)
-	if err != nil {
-		return nil, err
-	}
+func serveProxy(_ context.Context, mux *http.ServeMux, to string) io.Closer {
+	u := must(url.Parse(to))
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.MaxIdleConns, transport.DisableCompression = 2000, 2000, true
 	proxy := &httputil.ReverseProxy{
@@ -342,28 +285,21 @@ func serveProxy(_ context.Context, mux *http.ServeMux, to string) (io.Closer, er
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		proxy.ServeHTTP(w, r)
 	})
-	return closers{}, nil
+	return closers{}
 }
 
 // startPortkey installs the version of Portkey's gateway pinned in bench/portkey and
 // starts it.
-func startPortkey(ctx context.Context, l *lab) (*process, error) {
+func startPortkey(ctx context.Context, l *lab) *process {
 	for _, program := range []string{"npm", "node"} {
-		if _, err := exec.LookPath(program); err != nil {
-			return nil, err
-		}
+		must(exec.LookPath(program))
 	}
-	dir, err := l.folder()
-	if err != nil {
-		return nil, err
-	}
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(l.root, "bench", "portkey"))); err != nil {
-		return nil, err
-	}
+	dir := l.folder()
+	check(os.CopyFS(dir, os.DirFS(filepath.Join(l.root, "bench", "portkey"))))
 	install := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	install.Dir = dir
 	if out, err := install.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("npm ci: %w: %s", err, out)
+		fail("npm ci: %w: %s", err, out)
 	}
 	return start(ctx, "/", filepath.Join(dir, "run"))
 }

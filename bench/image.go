@@ -41,17 +41,12 @@ const (
 	question = "What is in the file?"
 )
 
-func measureImage(ctx context.Context, l *lab) (results []result, err error) {
+func measureImage(ctx context.Context, l *lab) (results []result) {
 	models := map[string]*process{}
 	var running processes
-	defer func() { running.stop(&err) }()
+	defer running.stop()
 	for _, name := range []string{"sink", "fake"} {
-		p, err := startRole(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		running = append(running, p)
-		models[name] = p
+		models[name] = running.startRole(ctx, name)
 	}
 	for _, d := range dialectCases() {
 		var memory, times []result
@@ -60,10 +55,8 @@ func measureImage(ctx context.Context, l *lab) (results []result, err error) {
 				if to == "fake" && d.most > 0 && size > d.most {
 					continue
 				}
-				m, t, err := sendFile(ctx, l, d, size, models[to].url)
-				if err != nil {
-					return nil, fmt.Errorf("%s, %d bytes to the %s: %w", d.title, size, to, err)
-				}
+				var m, t result
+				during(fmt.Sprintf("%s, %d bytes to the %s", d.title, size, to), func() { m, t = sendFile(ctx, l, d, size, models[to].url) })
 				m.work = d.title + ", memory above idle"
 				t.work = d.title + ", time of a call to the " + to
 				if size == 50e6 {
@@ -80,61 +73,36 @@ func measureImage(ctx context.Context, l *lab) (results []result, err error) {
 		}
 		results = append(append(results, memory...), times...)
 	}
-	return results, nil
+	return results
 }
 
 // sendFile measures each way of sending a file in a process of its own.
-func sendFile(ctx context.Context, l *lab, d dialectCase, size int64, to string) (memory, took result, err error) {
-	dir, err := l.folder()
-	if err != nil {
-		return memory, took, err
-	}
+func sendFile(ctx context.Context, l *lab, d dialectCase, size int64, to string) (memory, took result) {
+	dir := l.folder()
 	defer os.RemoveAll(dir)
 	var running processes
-	defer func() { running.stop(&err) }()
+	defer running.stop()
 	var above []int64
 	var samples []sample
 	for _, how := range []string{"artel", "naive"} {
-		p, err := startRole(ctx, "caller", "--data", filepath.Join(dir, how))
-		if err != nil {
-			return memory, took, err
-		}
-		running = append(running, p)
-		if _, err := p.post(ctx, fmt.Sprintf("/file?dialect=%s&size=%d", d.dialect, size)); err != nil {
-			return memory, took, err
-		}
+		p := running.startRole(ctx, "caller", "--data", filepath.Join(dir, how))
+		p.post(ctx, fmt.Sprintf("/file?dialect=%s&size=%d", d.dialect, size))
 		call := fmt.Sprintf("/call?how=%s&dialect=%s&to=%s", how, d.dialect, url.QueryEscape(to))
 		time.Sleep(100 * time.Millisecond)
-		rise, err := p.aboveIdle(func() error { _, err := p.post(ctx, call); return err })
-		if err != nil {
-			return memory, took, err
-		}
-		above = append(above, rise)
-		samples = append(samples, func() (float64, error) {
-			text, err := p.post(ctx, call)
-			if err != nil {
-				return 0, err
-			}
-			return strconv.ParseFloat(text, 64)
-		})
+		above = append(above, p.aboveIdle(func() error { p.post(ctx, call); return nil }))
+		samples = append(samples, func() float64 { return must(strconv.ParseFloat(p.post(ctx, call), 64)) })
 	}
-	m, err := interleave(l.rounds(5), samples...)
-	if err != nil {
-		return memory, took, err
-	}
+	m := interleave(l.rounds(5), samples...)
 	text := bytesOf(size)
 	memory = result{size: text, unit: megabytes(), artel: float64(above[0]), anchor: float64(above[1])}
 	took = result{size: text, unit: millis(), artel: m[0], anchor: m[1]}
-	return memory, took, nil
+	return memory, took
 }
 
 // callModels is the calling process: POST /file creates the file, POST /call sends it
 // and answers with the duration in seconds.
-func callModels(_ context.Context, mux *http.ServeMux, dir string) (io.Closer, error) {
-	blobs, err := blob.OpenDir(dir)
-	if err != nil {
-		return nil, err
-	}
+func callModels(_ context.Context, mux *http.ServeMux, dir string) io.Closer {
+	blobs := must(blob.OpenDir(dir))
 	o := provider.Options{Client: fetch.NewClient(fetch.Options{AllowPrivate: true}), Blobs: blobs}
 	caller := model.NewCaller(map[model.Dialect]model.Provider{
 		model.OpenAI: openai.New(o), model.OpenAIResponses: responses.New(o), model.Anthropic: anthropic.New(o), model.Gemini: gemini.New(o),
@@ -165,7 +133,7 @@ func callModels(_ context.Context, mux *http.ServeMux, dir string) (io.Closer, e
 		}
 		return strconv.FormatFloat(time.Since(began).Seconds(), 'g', -1, 64), err
 	})
-	return blobs, nil
+	return blobs
 }
 
 func call(ctx context.Context, d dialectCase, caller *model.Caller, file blob.Info, to string) error {
@@ -225,15 +193,15 @@ func callNaively(ctx context.Context, d dialectCase, blobs blob.Store, digest ar
 }
 
 // serveFake is a model of every dialect.
-func serveFake(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, error) {
+func serveFake(_ context.Context, mux *http.ServeMux, _ string) io.Closer {
 	mux.Handle("/v1/", fake.OpenAI(fake.Options{}))
 	mux.Handle("/v1/messages", fake.Anthropic(fake.Options{}))
 	mux.Handle("/v1beta/", fake.Gemini(fake.Options{}))
-	return closers{}, nil
+	return closers{}
 }
 
 // serveSink is a model of every dialect that discards its input.
-func serveSink(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, error) {
+func serveSink(_ context.Context, mux *http.ServeMux, _ string) io.Closer {
 	for _, d := range dialectCases() {
 		path, _, _ := strings.Cut(d.base+d.path, "?")
 		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
@@ -245,5 +213,5 @@ func serveSink(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, erro
 			_, _ = io.WriteString(w, d.stream)
 		})
 	}
-	return closers{}, nil
+	return closers{}
 }

@@ -5,6 +5,7 @@
 //	go run .                    every benchmark; writes ../docs/performance.md
 //	go run . -only start,route  some of them; prints, writes nothing
 //	go run . -rounds 3          three times as many rounds
+//	go run . -profile cpu.out   with a CPU profile of the benchmarks that run in this process
 //
 // Machines are noisy and differ, so beside each measured work runs an anchor:
 // a small plain program that does the same with less around it, or the usual
@@ -18,13 +19,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"syscall"
@@ -36,7 +37,7 @@ type benchmark struct {
 	name  string // of -only
 	title string
 	about string // what is measured, and what the anchor is
-	run   func(context.Context, *lab) ([]result, error)
+	run   func(context.Context, *lab) []result
 }
 
 // benchmarks lists them in the order of the report.
@@ -51,6 +52,7 @@ func benchmarks() []benchmark {
 		{"wire", "Routed pictures on the wire", wireAbout, measureWire},
 		{"journal", "The edit journal", journalAbout, measureJournal},
 		{"artifacts", "Artifacts and their versions", artifactsAbout, measureArtifacts},
+		{"fold", "The end of a run with many edits", foldAbout, measureFold},
 		{"tokens", "Token counting", tokensAbout, measureTokens},
 		{"edit", "Matching old text", editAbout, measureEdit},
 		{"context", "Building a context", contextAbout, measureContext},
@@ -74,15 +76,13 @@ type lab struct {
 func (l *lab) rounds(usual int) int { return usual * l.times }
 
 // folder creates a new folder.
-func (l *lab) folder() (string, error) { return os.MkdirTemp(l.dir, "data-") }
+func (l *lab) folder() string { return must(os.MkdirTemp(l.dir, "data-")) }
 
 // open builds what the benchmarks run.
-func (l *lab) open(ctx context.Context) error {
+func (l *lab) open(ctx context.Context) {
 	l.program, l.minimal = filepath.Join(l.dir, "artel"), filepath.Join(l.dir, "minimal")
-	return errors.Join(
-		build(ctx, l.root, "./cmd/artel", l.program),
-		build(ctx, filepath.Join(l.root, "bench"), "./minimal", l.minimal),
-	)
+	build(ctx, l.root, "./cmd/artel", l.program)
+	build(ctx, filepath.Join(l.root, "bench"), "./minimal", l.minimal)
 }
 
 func main() {
@@ -103,6 +103,7 @@ func bench(ctx context.Context, args []string) error {
 	only := flags.String("only", "", "names of benchmarks, with commas; empty: all")
 	times := flags.Int("rounds", 1, "multiply the number of rounds")
 	root := flags.String("root", "..", "the product's folder")
+	profile := flags.String("profile", "", "write a CPU profile of this process")
 	_ = flags.Parse(args)
 	chosen, err := choose(*only)
 	if err != nil {
@@ -115,8 +116,19 @@ func bench(ctx context.Context, args []string) error {
 	defer os.RemoveAll(dir)
 	l := &lab{dir: dir, root: *root, times: max(1, *times)}
 	fmt.Fprintln(os.Stderr, "building")
-	if err := l.open(ctx); err != nil {
+	if err := catch(func() { l.open(ctx) }); err != nil {
 		return err
+	}
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
 	}
 	r := report{machine: thisMachine(*root), began: time.Now()}
 	var out io.Writer = os.Stdout
@@ -124,8 +136,8 @@ func bench(ctx context.Context, args []string) error {
 	for _, b := range chosen {
 		fmt.Fprintln(os.Stderr, "measuring", b.name)
 		began := time.Now()
-		results, err := b.run(ctx, l)
-		if err != nil {
+		var results []result
+		if err := catch(func() { results = b.run(ctx, l) }); err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
 		r.sections = append(r.sections, section{b, results})

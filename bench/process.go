@@ -21,14 +21,13 @@ import (
 )
 
 // build compiles a program as releases are compiled.
-func build(ctx context.Context, dir, pkg, to string) error {
+func build(ctx context.Context, dir, pkg, to string) {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", to, pkg)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+		fail("build %s: %w\n%s", pkg, err, out)
 	}
-	return nil
 }
 
 // A process is a server in a process of its own, so that its memory is its own.
@@ -40,44 +39,28 @@ type process struct {
 }
 
 // start runs a server that accepts --addr and waits for the first 200 from path.
-// The environment is empty but for what every program needs, so that nothing
-// The environment is empty but for what every program needs, so that nothing
 // Its environment holds only what every program needs, so the machine's
 // configuration has no influence.
-func start(ctx context.Context, path, program string, args ...string) (*process, error) {
-	addr, err := freeAddr(ctx)
-	if err != nil {
-		return nil, err
-	}
+func start(ctx context.Context, path, program string, args ...string) *process {
+	addr := freeAddr(ctx)
 	p := &process{url: "http://" + addr}
 	p.cmd = exec.CommandContext(ctx, program, append(args, "--addr", addr)...)
 	p.cmd.Env = []string{"HOME=" + os.TempDir(), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
 	p.cmd.Stderr = &p.stderr
 	began := time.Now()
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
+	check(p.cmd.Start())
 	for {
 		if ok(ctx, addr, path) {
 			p.started = time.Since(began)
-			return p, nil
+			return p
 		}
 		if time.Since(began) > 20*time.Second || ctx.Err() != nil {
 			_ = p.cmd.Process.Kill()
 			_ = p.cmd.Wait()
-			return nil, fmt.Errorf("%s does not answer: %s", program, p.stderr.String())
+			fail("%s does not answer: %s", program, p.stderr.String())
 		}
 		time.Sleep(100 * time.Microsecond)
 	}
-}
-
-// startRole runs this program in one of its roles.
-func startRole(ctx context.Context, role string, args ...string) (*process, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	return start(ctx, "/healthz", self, append([]string{"role", role}, args...)...)
 }
 
 // ok sends one request over a plain connection, without http.Client.
@@ -94,12 +77,10 @@ func ok(ctx context.Context, addr, path string) bool {
 	return err == nil && strings.HasPrefix(line, "HTTP/1.1 200 ")
 }
 
-func freeAddr(ctx context.Context) (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
+func freeAddr(ctx context.Context) string {
+	l := must((&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"))
+	defer shut(l)
+	return l.Addr().String()
 }
 
 // stop asks the process to end, and waits for it.
@@ -122,81 +103,80 @@ func (p *process) stop() error {
 // processes are the processes that a benchmark has started.
 type processes []*process
 
-// stop stops them, last first, and joins errors to err.
-func (ps processes) stop(err *error) {
-	for i := len(ps) - 1; i >= 0; i-- {
-		*err = errors.Join(*err, ps[i].stop())
+// stop stops them, last first.
+func (ps *processes) stop() {
+	for _, p := range *ps {
+		defer func() { check(p.stop()) }()
 	}
 }
 
+// startRole adds a process that runs this program in a role.
+func (ps *processes) startRole(ctx context.Context, role string, args ...string) *process {
+	return ps.start(ctx, must(os.Executable()), append([]string{"role", role}, args...)...)
+}
+
+// start adds a process that runs program.
+func (ps *processes) start(ctx context.Context, program string, args ...string) *process {
+	p := start(ctx, "/healthz", program, args...)
+	*ps = append(*ps, p)
+	return p
+}
+
 // rss returns the resident memory in bytes.
-func (p *process) rss() (int64, error) { return p.memory("VmRSS:") }
+func (p *process) rss() int64 { return p.memory("VmRSS:") }
 
 // peak returns the maximum resident memory since resetPeak.
-func (p *process) peak() (int64, error) { return p.memory("VmHWM:") }
+func (p *process) peak() int64 { return p.memory("VmHWM:") }
 
 // resetPeak resets the peak to the current memory (proc(5), clear_refs).
-func (p *process) resetPeak() error {
-	return os.WriteFile(p.proc("clear_refs"), []byte("5"), 0)
-}
+func (p *process) resetPeak() { check(os.WriteFile(p.proc("clear_refs"), []byte("5"), 0)) }
 
 func (p *process) proc(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), name)
 }
 
 // busy returns the CPU time of the process on all processors.
-func (p *process) busy() (time.Duration, error) {
+func (p *process) busy() time.Duration {
 	text, err := os.ReadFile(p.proc("stat"))
 	if err != nil {
-		return 0, fmt.Errorf("the time of processes is read from /proc: %w", err)
+		fail("the time of processes is read from /proc: %w", err)
 	}
 	_, rest, _ := bytes.Cut(text, []byte(") ")) // behind the name; the fields are counted from 3
 	fields := strings.Fields(string(rest))
 	var ticks int64
 	for _, i := range []int{14 - 3, 15 - 3} {
 		if i >= len(fields) {
-			return 0, errors.New("/proc says nothing about the time of processes")
+			fail("/proc says nothing about the time of processes")
 		}
-		n, err := strconv.ParseInt(fields[i], 10, 64)
-		if err != nil {
-			return 0, err
-		}
+		n := must(strconv.ParseInt(fields[i], 10, 64))
 		ticks += n
 	}
-	return time.Duration(ticks) * tick, nil
+	return time.Duration(ticks) * tick
 }
 
 // tick is the unit of CPU time in proc(5) on every Linux that Go supports.
 const tick = 10 * time.Millisecond
 
-func (p *process) memory(field string) (int64, error) {
+func (p *process) memory(field string) int64 {
 	status, err := os.ReadFile(p.proc("status"))
 	if err != nil {
-		return 0, fmt.Errorf("the memory of processes is read from /proc: %w", err)
+		fail("the memory of processes is read from /proc: %w", err)
 	}
 	for line := range strings.Lines(string(status)) {
 		if rest, ok := strings.CutPrefix(line, field); ok {
-			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			return kb << 10, err
+			return must(strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)) << 10
 		}
 	}
-	return 0, fmt.Errorf("/proc says nothing about %s", field)
+	fail("/proc says nothing about %s", field)
+	return 0
 }
 
 // aboveIdle runs work and returns the growth of p's memory.
-func (p *process) aboveIdle(work func() error) (int64, error) {
-	idle, err := p.rss()
-	if err == nil {
-		err = p.resetPeak()
-	}
-	if err == nil {
-		err = work()
-	}
-	if err != nil {
-		return 0, err
-	}
-	peak, err := p.peak()
-	return peak - idle, err
+func (p *process) aboveIdle(work func() error) int64 {
+	idle := p.rss()
+	p.resetPeak()
+	check(work())
+	return p.peak() - idle
 }
 
 // discard reads an answer to its end and checks the status.

@@ -19,7 +19,7 @@ import (
 //	bench role NAME --addr ADDRESS [--data FOLDER]
 //
 // It adds its endpoints to mux and returns what the caller must close.
-type role func(ctx context.Context, mux *http.ServeMux, data string) (io.Closer, error)
+type role func(ctx context.Context, mux *http.ServeMux, data string) io.Closer
 
 func roles() map[string]role {
 	return map[string]role{
@@ -47,8 +47,8 @@ func play(ctx context.Context, args []string) error {
 	_ = flags.Parse(args[2:])
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
-	closer, err := roles()[args[1]](ctx, mux, *data)
-	if err != nil {
+	var closer io.Closer
+	if err := catch(func() { closer = roles()[args[1]](ctx, mux, *data) }); err != nil {
 		return err
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *addr)
@@ -99,19 +99,12 @@ func number(r *http.Request, key string) (int64, error) {
 }
 
 // post sends a request to a role and returns its answer.
-func (p *process) post(ctx context.Context, path string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+path, nil)
-	if err != nil {
-		return "", err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", err
-	}
+func (p *process) post(ctx context.Context, path string) string {
+	resp := must(http.DefaultClient.Do(must(http.NewRequestWithContext(ctx, http.MethodPost, p.url+path, nil))))
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s: %s", path, resp.Status, text)
+	text := must(io.ReadAll(resp.Body))
+	if resp.StatusCode != http.StatusOK {
+		fail("%s: %s: %s", path, resp.Status, text)
 	}
-	return string(text), err
+	return string(text)
 }

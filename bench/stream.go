@@ -32,24 +32,22 @@ const streamAbout = "Subscribers follow one conversation with `GET …/events`, 
 	"With few subscribers most of the time goes into the disk, which the anchor does without. " +
 	"Memory is what the server's resident memory rose by until all were answered, for each of them, after ten others came and went. The budgets are those of 1,000 and 5,000."
 
-func measureStream(ctx context.Context, l *lab) (results []result, err error) {
+func measureStream(ctx context.Context, l *lab) (results []result) {
 	var speed, memory []result
 	for _, subscribers := range []int{100, 300, 1000, 5000} {
-		s, m, err := fanOut(ctx, l, subscribers)
-		if err != nil {
-			return nil, fmt.Errorf("%d subscribers: %w", subscribers, err)
-		}
+		var s, m result
+		during(count(subscribers, "subscribers"), func() { s, m = fanOut(ctx, l, subscribers) })
 		if subscribers >= 1000 {
 			s.target, m.target = target{ratio: 0.8}, target{limit: 40e3}
 		}
 		speed, memory = append(speed, s), append(memory, m)
 	}
-	return append(speed, memory...), nil
+	return append(speed, memory...)
 }
 
-func fanOut(ctx context.Context, l *lab, n int) (speed, memory result, err error) {
+func fanOut(ctx context.Context, l *lab, n int) (speed, memory result) {
 	var running processes
-	defer func() { running.stop(&err) }()
+	defer running.stop()
 	var groups []*subscribers
 	defer func() {
 		for _, c := range groups {
@@ -59,55 +57,26 @@ func fanOut(ctx context.Context, l *lab, n int) (speed, memory result, err error
 	var samples []sample
 	var above []float64
 	for _, role := range []string{"events", "fanout"} {
-		dir, err := l.folder()
-		if err != nil {
-			return speed, memory, err
-		}
-		p, err := startRole(ctx, role, "--data", dir)
-		if err != nil {
-			return speed, memory, err
-		}
-		running = append(running, p)
-		path, err := p.post(ctx, "/path")
-		if err != nil {
-			return speed, memory, err
-		}
-		first, err := subscribe(ctx, p, path, 10)
-		if err != nil {
-			return speed, memory, err
-		}
+		dir := l.folder()
+		p := running.startRole(ctx, role, "--data", dir)
+		path := p.post(ctx, "/path")
+		first := subscribe(ctx, p, path, 10)
 		first.close()
-		idle, err := p.rss()
-		if err != nil {
-			return speed, memory, err
-		}
-		group, err := subscribe(ctx, p, path, n)
-		if err != nil {
-			return speed, memory, err
-		}
+		idle := p.rss()
+		group := subscribe(ctx, p, path, n)
 		groups = append(groups, group)
-		now, err := p.rss()
-		if err != nil {
-			return speed, memory, err
-		}
-		above = append(above, float64(now-idle)/float64(n))
+		above = append(above, float64(p.rss()-idle)/float64(n))
 		events := max(50, 30_000/n)
-		samples = append(samples, func() (float64, error) {
-			d, err := group.await(events, func() error {
-				_, err := p.post(ctx, fmt.Sprintf("/publish?n=%d", events))
-				return err
-			})
-			return float64(events*n) / d.Seconds(), err
+		samples = append(samples, func() float64 {
+			took := group.await(events, func() { p.post(ctx, fmt.Sprintf("/publish?n=%d", events)) })
+			return float64(events*n) / took.Seconds()
 		})
 	}
-	m, err := interleave(l.rounds(3), samples...)
-	if err != nil {
-		return speed, memory, err
-	}
+	m := interleave(l.rounds(3), samples...)
 	size := count(n, "subscribers")
 	speed = result{work: "burst", size: size, unit: times("deliveries"), artel: m[0], anchor: m[1]}
 	memory = result{work: "memory of a connection", size: size, unit: kilobytes(), artel: above[0], anchor: above[1]}
-	return speed, memory, nil
+	return speed, memory
 }
 
 // n are many n in this process.
@@ -119,29 +88,21 @@ type subscribers struct {
 }
 
 // subscribe connects n subscribers and waits until each has a response.
-func subscribe(ctx context.Context, p *process, path string, n int) (*subscribers, error) {
+func subscribe(ctx context.Context, p *process, path string, n int) *subscribers {
 	c := &subscribers{heard: make(chan int, n)}
 	addr := strings.TrimPrefix(p.url, "http://")
 	for range n {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-		if err != nil {
-			c.close()
-			return nil, err
-		}
+		conn := must((&net.Dialer{}).DialContext(ctx, "tcp", addr))
 		want := make(chan int, 1)
 		c.conns, c.wants = append(c.conns, conn), append(c.wants, want)
-		if _, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: "+addr+"\r\n\r\n"); err != nil {
-			c.close()
-			return nil, err
-		}
+		must(io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: "+addr+"\r\n\r\n"))
 		in := bufio.NewReaderSize(conn, 8<<10)
 		if status, err := in.ReadString('\n'); err != nil || !strings.Contains(status, " 200 ") {
-			c.close()
-			return nil, fmt.Errorf("a subscriber is answered %q: %w", strings.TrimSpace(status), err)
+			fail("a subscriber is answered %q: %w", strings.TrimSpace(status), err)
 		}
 		c.wg.Go(func() { c.listen(in, want) })
 	}
-	return c, nil
+	return c
 }
 
 // listen counts events until close ends the connection, and reports every time the
@@ -162,23 +123,21 @@ func (c *subscribers) listen(in *bufio.Reader, want <-chan int) {
 }
 
 // await measures the time from publish until every subscriber has n more events.
-func (c *subscribers) await(n int, publish func() error) (time.Duration, error) {
+func (c *subscribers) await(n int, publish func()) time.Duration {
 	for _, want := range c.wants {
 		want <- n
 	}
 	began := time.Now()
-	if err := publish(); err != nil {
-		return 0, err
-	}
+	publish()
 	late := time.After(time.Minute)
 	for range c.wants {
 		select {
 		case <-c.heard:
 		case <-late:
-			return 0, errors.New("not every subscriber has heard every event after a minute")
+			fail("not every subscriber has heard every event after a minute")
 		}
 	}
-	return time.Since(began), nil
+	return time.Since(began)
 }
 
 func (c *subscribers) close() {
@@ -192,26 +151,21 @@ func (c *subscribers) close() {
 }
 
 // serveEvents is Artel's API over a database, with an endpoint that appends.
-func serveEvents(ctx context.Context, mux *http.ServeMux, dir string) (io.Closer, error) {
-	db, err := sqlite.Open(ctx, filepath.Join(dir, "artel.db"), sqlite.Options{})
-	if err != nil {
-		return nil, err
-	}
+func serveEvents(ctx context.Context, mux *http.ServeMux, dir string) io.Closer {
+	db := must(sqlite.Open(ctx, filepath.Join(dir, "artel.db"), sqlite.Options{}))
 	notifier := event.NewNotifier()
-	a, err := app.New(app.Config{
+	a := must(app.New(app.Config{
 		Store: db, Blobs: blob.NewMemory(), Notifier: notifier, Services: model.NewRegistry([]model.Service{model.DemoService()}, ""),
 		Options: app.Options{Log: slog.New(slog.DiscardHandler)},
-	})
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
+	}))
 	now := time.Now().UTC()
 	c := artel.Conversation{ID: artel.NewConversationID(now), CreatedAt: now, UpdatedAt: now}
-	if err := db.Update(ctx, artel.Local, func(tx store.Tx) error { return tx.Conversations.Create(c) }); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
+	check(db.Update(ctx, artel.Local, func(tx store.Tx) error { return tx.Conversations.Create(c) }))
 	events := event.NewLog(db, notifier)
-	mux.Handle(httpapi.Base+"/", httpapi.New(a, httpapi.Options{Log: slog.New(slog.DiscardHandler)}))
+	api := httpapi.New(a, httpapi.Options{Log: slog.New(slog.DiscardHandler)})
+	mux.HandleFunc(httpapi.Base+"/", func(w http.ResponseWriter, r *http.Request) {
+		api.ServeHTTP(w, r.WithContext(artel.WithOwner(r.Context(), artel.Local)))
+	})
 	handle(mux, "POST /path", func(*http.Request) (string, error) {
 		return httpapi.Base + "/conversations/" + string(c.ID) + "/events", nil
 	})
@@ -224,7 +178,7 @@ func serveEvents(ctx context.Context, mux *http.ServeMux, dir string) (io.Closer
 		}
 		return "", err
 	})
-	return db, nil
+	return db
 }
 
 // anEvent is one of some 250 bytes on the wire.
@@ -237,7 +191,7 @@ func anEvent() artel.Event {
 }
 
 // serveFanout is the anchor.
-func serveFanout(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, error) {
+func serveFanout(_ context.Context, mux *http.ServeMux, _ string) io.Closer {
 	var mu sync.Mutex
 	all := map[chan []byte]bool{}
 	handle(mux, "POST /path", func(*http.Request) (string, error) { return "/events", nil })
@@ -277,5 +231,5 @@ func serveFanout(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, er
 			}
 		}
 	})
-	return closers{}, nil
+	return closers{}
 }

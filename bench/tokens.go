@@ -32,19 +32,11 @@ const tokensAbout = "o200k_base, by processor time, each in a process of its own
 
 const tokensSize = 1_000_000
 
-func measureTokens(ctx context.Context, l *lab) ([]result, error) {
-	english, code, err := goSource(ctx)
-	if err != nil {
-		return nil, err
-	}
-	chinese, err := chineseWords(l.root)
-	if err != nil {
-		return nil, err
-	}
+func measureTokens(ctx context.Context, l *lab) []result {
+	english, code := goSource(ctx)
+	chinese := chineseWords(l.root)
 	c := counters{l: l, ours: filepath.Join(l.dir, "counting"), gpt: installGPT(ctx, l)}
-	if err := build(ctx, filepath.Join(l.root, "bench"), "./counting", c.ours); err != nil {
-		return nil, err
-	}
+	build(ctx, filepath.Join(l.root, "bench"), "./counting", c.ours)
 	var results []result
 	for _, t := range []struct {
 		name, text string
@@ -56,14 +48,10 @@ func measureTokens(ctx context.Context, l *lab) ([]result, error) {
 	} {
 		text := cut(t.text, tokensSize)
 		file := filepath.Join(l.dir, t.name+".txt")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return nil, err
-		}
+		check(os.WriteFile(file, []byte(text), 0o600))
 		for _, size := range []int{10e3, 100e3, tokensSize} {
-			rows, err := c.measure(ctx, file, size)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", t.name, err)
-			}
+			var rows []result
+			during(t.name, func() { rows = c.measure(ctx, file, size) })
 			for i, row := range rows {
 				row.work = t.name + row.work
 				if i == 0 {
@@ -74,14 +62,11 @@ func measureTokens(ctx context.Context, l *lab) ([]result, error) {
 				results = append(results, row)
 			}
 		}
-		seen, err := seenBefore(l, text)
-		if err != nil {
-			return nil, err
-		}
+		seen := seenBefore(l, text)
 		seen.work = t.name + seen.work
 		results = append(results, seen)
 	}
-	return results, nil
+	return results
 }
 
 // counters are the programs that count.
@@ -92,7 +77,7 @@ type counters struct {
 }
 
 // measure runs the programs in turn on pieces of a file.
-func (c counters) measure(ctx context.Context, file string, size int) ([]result, error) {
+func (c counters) measure(ctx context.Context, file string, size int) []result {
 	programs := [][]string{{c.ours, "artel"}, {c.ours, "tiktoken"}}
 	if c.gpt != "" {
 		programs = append(programs, []string{"node", filepath.Join(c.gpt, "count.js")})
@@ -103,23 +88,21 @@ func (c counters) measure(ctx context.Context, file string, size int) ([]result,
 		for i, p := range programs {
 			out, err := exec.CommandContext(ctx, p[0], append(slices.Clone(p[1:]), file, fmt.Sprint(size))...).Output()
 			if err != nil {
-				return nil, fmt.Errorf("%v: %w", p, err)
+				fail("%v: %w", p, err)
 			}
 			fields := strings.Fields(string(out))
 			if len(fields) != 3 {
-				return nil, fmt.Errorf("%v: %q", p, out)
+				fail("%v: %q", p, out)
 			}
 			first, err1 := strconv.ParseFloat(fields[0], 64)
 			again, err2 := strconv.ParseFloat(fields[1], 64)
-			if err := errors.Join(err1, err2); err != nil {
-				return nil, err
-			}
+			check(errors.Join(err1, err2))
 			cold[i], warm[i] = append(cold[i], first), append(warm[i], again)
 			if tokens == "" {
 				tokens = fields[2]
 			}
 			if fields[2] != tokens {
-				return nil, fmt.Errorf("%v counts %s tokens, and the one before %s", p, fields[2], tokens)
+				fail("%v counts %s tokens, and the one before %s", p, fields[2], tokens)
 			}
 		}
 	}
@@ -133,27 +116,19 @@ func (c counters) measure(ctx context.Context, file string, size int) ([]result,
 			result{work: ", cold, beside gpt-tokenizer", size: amount, unit: mbPerSec(), artel: median(cold[0]), anchor: median(cold[2])},
 			result{work: ", warm, beside gpt-tokenizer", size: amount, unit: mbPerSec(), artel: median(warm[0]), anchor: median(warm[2])})
 	}
-	return rows, nil
+	return rows
 }
 
 // seenBefore counts the same text repeatedly.
-func seenBefore(l *lab, text string) (result, error) {
-	codec, err := tokenizer.Get(tokenizer.O200kBase)
-	if err != nil {
-		return result{}, err
-	}
+func seenBefore(l *lab, text string) result {
+	codec := must(tokenizer.Get(tokenizer.O200kBase))
 	counter := arteltoken.NewCounter()
-	if _, err := counter.Count(arteltoken.O200k, text); err != nil {
-		return result{}, err
-	}
+	must(counter.Count(arteltoken.O200k, text))
 	const while = 50 * time.Millisecond
-	m, err := interleave(l.rounds(1),
+	m := interleave(l.rounds(1),
 		perBusySecond(float64(len(text)), while, func() error { _, err := counter.Count(arteltoken.O200k, text); return err }),
 		perBusySecond(float64(len(text)), while, func() error { _, err := codec.Count(text); return err }))
-	if err != nil {
-		return result{}, err
-	}
-	return result{work: ", a text seen before", size: bytesOf(tokensSize), unit: mbPerSec(), artel: m[0], anchor: m[1]}, nil
+	return result{work: ", a text seen before", size: bytesOf(tokensSize), unit: mbPerSec(), artel: m[0], anchor: m[1]}
 }
 
 // installGPT returns the folder of the anchor in Node, or "".
@@ -180,26 +155,11 @@ func cut(text string, size int) string {
 }
 
 // goSource returns English prose and code, each about a megabyte.
-func goSource(ctx context.Context) (prose, code string, err error) {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
-	if err != nil {
-		return "", "", err
-	}
-	root := strings.TrimSpace(string(out))
-	files, err := filepath.Glob(filepath.Join(root, "src", "net", "http", "*.go"))
-	if err != nil {
-		return "", "", err
-	}
+func goSource(ctx context.Context) (prose, code string) {
 	var words, source strings.Builder
-	for _, name := range files {
-		src, err := os.ReadFile(name)
-		if err != nil {
-			return "", "", err
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, src, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			return "", "", err
-		}
+	for _, name := range goFiles(ctx, "net/http") {
+		src := must(os.ReadFile(name))
+		f := must(parser.ParseFile(token.NewFileSet(), name, src, parser.ParseComments|parser.SkipObjectResolution))
 		for _, c := range f.Comments {
 			words.WriteString(comment(c))
 		}
@@ -208,9 +168,15 @@ func goSource(ctx context.Context) (prose, code string, err error) {
 		}
 	}
 	if words.Len() == 0 || source.Len() == 0 {
-		return "", "", fmt.Errorf("no source of Go in %s", root)
+		fail("the source of Go's library is not installed")
 	}
-	return words.String(), source.String(), nil
+	return words.String(), source.String()
+}
+
+// goFiles returns the source files of Go's library in the packages that match.
+func goFiles(ctx context.Context, packages string) []string {
+	root := must(exec.CommandContext(ctx, "go", "env", "GOROOT").Output())
+	return must(filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "src", packages, "*.go")))
 }
 
 // comment returns a comment of several lines as one paragraph.
@@ -222,26 +188,20 @@ func comment(c *ast.CommentGroup) string {
 }
 
 // chineseText returns sentences of the product's catalogue, shuffled.
-func chineseText(root string) (string, error) {
-	sentences, err := chinesePassages(root)
-	if err != nil {
-		return "", err
-	}
+func chineseText(root string) string {
+	sentences := chinesePassages(root)
 	r := rand.New(rand.NewPCG(1, 3))
 	var b strings.Builder
 	for b.Len() < 1e6 {
 		b.WriteString(sentences[r.IntN(len(sentences))] + "。")
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // chineseWords returns sentences made of random excerpts of two to four characters
 // from the product's catalogue.
-func chineseWords(root string) (string, error) {
-	excerpts, err := chinesePassages(root)
-	if err != nil {
-		return "", err
-	}
+func chineseWords(root string) string {
+	excerpts := chinesePassages(root)
 	r := rand.New(rand.NewPCG(1, 3))
 	var b strings.Builder
 	for b.Len() < tokensSize {
@@ -252,22 +212,17 @@ func chineseWords(root string) (string, error) {
 		}
 		b.WriteString([]string{"，", "。", "；", "。\n"}[r.IntN(4)])
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // chinesePassages returns runs of Chinese characters of the product's catalogue.
-func chinesePassages(root string) ([]string, error) {
-	src, err := os.ReadFile(filepath.Join(root, "phrase", "zh.json"))
-	if err != nil {
-		return nil, err
-	}
+func chinesePassages(root string) []string {
+	src := must(os.ReadFile(filepath.Join(root, "internal", "phrase", "zh.json")))
 	var catalogue any
-	if err := json.Unmarshal(src, &catalogue); err != nil {
-		return nil, err
-	}
+	check(json.Unmarshal(src, &catalogue))
 	excerpts := chinese(catalogue)
 	slices.Sort(excerpts)
-	return excerpts, nil
+	return excerpts
 }
 
 // chinese collects runs of Chinese characters.

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -31,7 +30,7 @@ type upload struct {
 	content func(size int64, seed uint64) io.Reader
 }
 
-func measureUpload(ctx context.Context, l *lab) ([]result, error) {
+func measureUpload(ctx context.Context, l *lab) []result {
 	var memory, speed []result
 	for _, u := range []upload{
 		{"random bytes, raw", 2e6, false, randomBytes},
@@ -43,78 +42,46 @@ func measureUpload(ctx context.Context, l *lab) ([]result, error) {
 		{"text, raw", 2e6, false, prose},
 		{"text, raw", 15e6, false, prose},
 	} {
-		m, s, err := u.measure(ctx, l)
-		if err != nil {
-			return nil, fmt.Errorf("%s, %d bytes: %w", u.name, u.size, err)
-		}
+		var m, s result
+		during(fmt.Sprintf("%s, %d bytes", u.name, u.size), func() { m, s = u.measure(ctx, l) })
 		if u.size == 200e6 {
 			m.target = target{limit: 10e6}
 		}
 		memory, speed = append(memory, m), append(speed, s)
 	}
-	return append(memory, speed...), nil
+	return append(memory, speed...)
 }
 
-func (u upload) measure(ctx context.Context, l *lab) (memory, speed result, err error) {
-	artel, artelURL, err := startArtel(ctx, l)
-	if err != nil {
-		return memory, speed, err
-	}
-	running := processes{artel}
-	defer func() { running.stop(&err) }()
-	dir, err := l.folder()
-	if err != nil {
-		return memory, speed, err
-	}
-	plain, err := startRole(ctx, "receiver", "--data", dir)
-	if err != nil {
-		return memory, speed, err
-	}
-	running = append(running, plain)
+func (u upload) measure(ctx context.Context, l *lab) (memory, speed result) {
+	var running processes
+	defer running.stop()
+	artel, artelURL := running.startArtel(ctx, l)
+	plain := running.startRole(ctx, "receiver", "--data", l.folder())
 	time.Sleep(300 * time.Millisecond) // until both are idle
 
 	var seed uint64
 	send := func(url string) func() error {
 		return func() error { seed++; return u.send(ctx, url, seed) }
 	}
-	above, err := artel.aboveIdle(send(artelURL))
-	if err != nil {
-		return memory, speed, err
-	}
-	plainAbove, err := plain.aboveIdle(send(plain.url + "/artifacts"))
-	if err != nil {
-		return memory, speed, err
-	}
+	above := artel.aboveIdle(send(artelURL))
+	plainAbove := plain.aboveIdle(send(plain.url + "/artifacts"))
 	rounds := 3
 	if u.size < 100e6 {
 		rounds = 5
 	}
-	m, err := interleave(l.rounds(rounds), seconds(send(artelURL)), seconds(send(plain.url+"/artifacts")))
-	if err != nil {
-		return memory, speed, err
-	}
+	m := interleave(l.rounds(rounds), seconds(send(artelURL)), seconds(send(plain.url+"/artifacts")))
 	size := bytesOf(u.size)
 	memory = result{work: u.name + ", memory above idle", size: size, unit: megabytes(), artel: float64(above), anchor: float64(plainAbove)}
 	speed = result{work: u.name + ", speed", size: size, unit: mbPerSec(), artel: float64(u.size) / m[0], anchor: float64(u.size) / m[1]}
-	return memory, speed, nil
+	return memory, speed
 }
 
 // startArtel starts the product on a new data directory with one conversation and
 // returns the upload URL of that conversation.
-func startArtel(ctx context.Context, l *lab) (*process, string, error) {
-	dir, err := l.folder()
-	if err != nil {
-		return nil, "", err
-	}
-	p, err := start(ctx, "/healthz", l.program, "serve", "--data", dir)
-	if err != nil {
-		return nil, "", err
-	}
-	c, err := httpapi.NewClient(p.url, nil).CreateConversation(ctx, httpapi.NewConversation{})
-	if err != nil {
-		return nil, "", errors.Join(err, p.stop())
-	}
-	return p, p.url + httpapi.Base + "/conversations/" + string(c.ID) + "/artifacts", nil
+func (ps *processes) startArtel(ctx context.Context, l *lab) (*process, string) {
+	p := ps.start(ctx, l.program, "serve", "--data", l.folder())
+	c := must(httpapi.NewClient(p.url, nil).CreateConversation(ctx, httpapi.NewConversation{}))
+	return p, p.url + httpapi.Base + "/conversations/" + string(c.ID) + "/artifacts"
 }
 
 func (u upload) send(ctx context.Context, url string, seed uint64) error {
@@ -148,7 +115,7 @@ func form() (head, tail, contentType string) {
 }
 
 // receive is the anchor: the minimum that a server does to store an upload.
-func receive(_ context.Context, mux *http.ServeMux, dir string) (io.Closer, error) {
+func receive(_ context.Context, mux *http.ServeMux, dir string) io.Closer {
 	mux.HandleFunc("POST /artifacts", func(w http.ResponseWriter, r *http.Request) {
 		var body io.Reader = r.Body
 		if kind, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "multipart/form-data" {
@@ -165,7 +132,7 @@ func receive(_ context.Context, mux *http.ServeMux, dir string) (io.Closer, erro
 		}
 		w.WriteHeader(http.StatusCreated)
 	})
-	return closers{}, nil
+	return closers{}
 }
 
 func keep(dir string, body io.Reader) error {

@@ -16,7 +16,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/artelhq/artel/blob"
@@ -28,71 +27,41 @@ const wireAbout = "A JPEG on its way to a model that sees, as the bytes of a bod
 	"and the figures are bytes of the file; the anchor is a net/http handler that reads the file and marshals the same object with encoding/json. " +
 	"Memory is the rise of the server's resident set, with one answer of 100 MB and with 100 of 10 MB at once."
 
-func measureWire(ctx context.Context, l *lab) ([]result, error) {
-	dir, err := l.folder()
-	if err != nil {
-		return nil, err
-	}
-	blobs, err := blob.OpenDir(dir)
-	if err != nil {
-		return nil, err
-	}
+func measureWire(ctx context.Context, l *lab) []result {
+	dir := l.folder()
+	blobs := must(blob.OpenDir(dir))
 	defer blobs.Close()
 	const size = 10e6
-	info, err := blobs.Put(ctx, jpeg(size), 0)
-	if err != nil {
-		return nil, err
-	}
+	info := must(blobs.Put(ctx, jpeg(size), 0))
 	body := provider.NewBody(blobs)
 	body.WriteString(`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,`)
 	body.WriteBlob(info.Digest, info.Size)
 	body.WriteString(`"}}]}]}`)
 	from, to := make([]byte, size), make([]byte, size)
-	m, err := interleave(l.rounds(5), perSecond(size, 150*time.Millisecond, func() error {
+	m := interleave(l.rounds(5), perSecond(size, 150*time.Millisecond, func() error {
 		r := body.Open(ctx)
 		defer r.Close()
 		_, err := r.(io.WriterTo).WriteTo(io.Discard)
 		return err
 	}), perSecond(size, 50*time.Millisecond, func() error { copy(to, from); return nil }))
-	if err != nil {
-		return nil, err
-	}
 	encoded := result{work: "image to the bytes of a request", size: bytesOf(size), unit: gbPerSec(), artel: m[0], anchor: m[1], target: target{limit: 3e9}}
-	over, err := wireOverHTTP(ctx, l)
-	return append([]result{encoded}, over...), err
+	return append([]result{encoded}, wireOverHTTP(ctx, l)...)
 }
 
-func wireOverHTTP(ctx context.Context, l *lab) (results []result, err error) {
-	server, uploads, err := startArtel(ctx, l)
-	if err != nil {
-		return nil, err
-	}
-	running := processes{server}
-	defer func() { running.stop(&err) }()
-	data, err := l.folder()
-	if err != nil {
-		return nil, err
-	}
-	naive, err := startRole(ctx, "inline", "--data", data)
-	if err != nil {
-		return nil, err
-	}
-	running = append(running, naive)
+func wireOverHTTP(ctx context.Context, l *lab) (results []result) {
+	var running processes
+	defer running.stop()
+	server, uploads := running.startArtel(ctx, l)
+	naive := running.startRole(ctx, "inline", "--data", l.folder())
 	paths := map[int64]string{}
 	for i, size := range []int64{10e6, 100e6} {
-		a, err := uploadImage(ctx, uploads, size, i)
-		if err != nil {
-			return nil, err
-		}
+		a := uploadImage(ctx, uploads, size, i)
 		paths[size] = strings.TrimPrefix(uploads, server.url) + "/" + string(a.ID) + "/route?capabilities=vision&inline=true"
 	}
 	const size = 10e6
-	m, err := interleave(l.rounds(3),
+	m := interleave(l.rounds(3),
 		perSecond(size, 300*time.Millisecond, func() error { return discardMany(ctx, server, paths[size], 1) }),
 		perSecond(size, 300*time.Millisecond, func() error { return discardMany(ctx, naive, fmt.Sprintf("/route?size=%d", int64(size)), 1) }))
-	if err != nil {
-		return nil, err
-	}
 	results = append(results, result{work: "image over loopback", size: bytesOf(size), unit: gbPerSec(), artel: m[0], anchor: m[1], target: target{limit: 1e9}})
 	for _, c := range []struct {
 		work  string
@@ -100,29 +69,17 @@ func wireOverHTTP(ctx context.Context, l *lab) (results []result, err error) {
 		many  int
 		limit float64
 	}{{"image over loopback, rise of the server's memory", 100e6, 1, 10e6}, {"100 images at once, rise of the server's memory", 10e6, 100, 200e6}} {
-		above, err := server.aboveIdle(func() error { return discardMany(ctx, server, paths[c.size], c.many) })
-		if err != nil {
-			return nil, err
-		}
-		plain, err := naive.aboveIdle(func() error { return discardMany(ctx, naive, fmt.Sprintf("/route?size=%d", c.size), c.many) })
-		if err != nil {
-			return nil, err
-		}
+		above := server.aboveIdle(func() error { return discardMany(ctx, server, paths[c.size], c.many) })
+		plain := naive.aboveIdle(func() error { return discardMany(ctx, naive, fmt.Sprintf("/route?size=%d", c.size), c.many) })
 		results = append(results, result{work: c.work, size: bytesOf(c.size), unit: megabytes(), artel: float64(above), anchor: float64(plain), target: target{limit: c.limit}})
 	}
-	return results, nil
+	return results
 }
 
 // discardMany sends many requests at once with a minimal client and discards the
 // answers.
 func discardMany(ctx context.Context, p *process, path string, many int) error {
-	errs := make([]error, many)
-	var wg sync.WaitGroup
-	for i := range many {
-		wg.Go(func() { errs[i] = discardOne(ctx, strings.TrimPrefix(p.url, "http://"), path) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return atOnce(many, func(int) error { return discardOne(ctx, strings.TrimPrefix(p.url, "http://"), path) })
 }
 
 func discardOne(ctx context.Context, addr, path string) error {
@@ -145,7 +102,7 @@ func discardOne(ctx context.Context, addr, path string) error {
 
 // serveInline answers as naive Go code does: the file, its base64 and its JSON are all
 // in memory.
-func serveInline(_ context.Context, mux *http.ServeMux, data string) (io.Closer, error) {
+func serveInline(_ context.Context, mux *http.ServeMux, data string) io.Closer {
 	mux.HandleFunc("GET /route", func(w http.ResponseWriter, r *http.Request) {
 		var size int64
 		if _, err := fmt.Sscan(r.FormValue("size"), &size); err != nil {
@@ -163,7 +120,7 @@ func serveInline(_ context.Context, mux *http.ServeMux, data string) (io.Closer,
 			"contentType": "image", "routing": "image_url", "imageUrl": map[string]any{"type": "image_url", "image_url": url},
 		})
 	})
-	return closers{}, nil
+	return closers{}
 }
 
 // readOrMake reads a file of size bytes and creates it the first time.

@@ -84,11 +84,11 @@ func (n *LocalNotifier) Stream(c artel.ConversationID, d Delta) {
 }
 
 // Discard implements [Notifier].
-func (n *LocalNotifier) Discard(c artel.ConversationID) {
+func (n *LocalNotifier) Discard(c artel.ConversationID, within artel.CallPath) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if f := n.feeds[c]; f != nil {
-		f.active = nil
+		f.active = slices.DeleteFunc(f.active, func(a *answer) bool { return a.latest.Within.In(within) })
 		n.removeUnused(c, f)
 	}
 }

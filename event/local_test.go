@@ -14,13 +14,13 @@ import (
 func TestLocalNotifierKeepsNothing(t *testing.T) {
 	b := NewNotifier()
 	b.Notify("cnv_a")
-	b.Discard("cnv_a")
+	b.Discard("cnv_a", "")
 	l := b.Listen("cnv_b")
 	l.Close()
 	l.Close()
 	b.Stream("cnv_c", Delta{Message: "msg_1", Text: "text"})
 	l = b.Listen("cnv_c")
-	b.Discard("cnv_c")
+	b.Discard("cnv_c", "")
 	l.Close()
 	l = b.Listen("cnv_d")
 	b.Stream("cnv_d", Delta{Message: "msg_1", Reasoning: "thought"})
@@ -28,7 +28,7 @@ func TestLocalNotifierKeepsNothing(t *testing.T) {
 	if len(b.feeds) != 1 {
 		t.Errorf("%d feeds are kept, want the one in which an answer is being written", len(b.feeds))
 	}
-	b.Discard("cnv_d")
+	b.Discard("cnv_d", "")
 	if len(b.feeds) != 0 {
 		t.Errorf("%d feeds are kept, want none", len(b.feeds))
 	}

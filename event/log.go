@@ -231,12 +231,17 @@ func (f *follower) start(ctx context.Context) error {
 		if f.after == 0 {
 			return nil
 		}
-		from := max(0, f.after-recent)
-		events, err := tx.Events.Read(f.conversation, from, int(f.after-from))
-		for _, e := range events {
-			f.note(e)
+		for from := max(0, f.after-recent); from < f.after; {
+			events, err := tx.Events.Read(f.conversation, from, int(f.after-from))
+			if err != nil || len(events) == 0 {
+				return err
+			}
+			for _, e := range events {
+				f.note(e)
+				from = e.Seq
+			}
 		}
-		return err
+		return nil
 	})
 }
 
@@ -264,7 +269,7 @@ func (f *follower) catchUp(ctx context.Context, yield func(artel.Event, error) b
 				return sent, false
 			}
 		}
-		if near || len(events) < batchSize {
+		if near || !store.MayContinue(events, batchSize) {
 			return sent, true
 		}
 	}

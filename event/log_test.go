@@ -317,18 +317,18 @@ func TestFollowers(t *testing.T) {
 				notifier.Stream(c, speech(current(), piece, ""))
 			case "complete":
 				complete()
-				notifier.Discard(c)
+				notifier.Discard(c, "")
 			case "complete late discard": // the next message may begin before
 				complete()
 			case "discard": // the writer gave up; a new message begins
-				notifier.Discard(c)
+				notifier.Discard(c, "")
 				messages++
 			case "ring":
 				notifier.Notify(c)
 			}
 		}
 		add(payload(t, artel.RunFinished{}))
-		notifier.Discard(c)
+		notifier.Discard(c, "")
 		wg.Wait()
 		close(problems)
 		for p := range problems {
@@ -421,4 +421,103 @@ func (f *client) take(e artel.Event, fresh map[artel.MessageID]bool, truth func(
 		}
 	}
 	return nil
+}
+
+// TestLongEvents: followers receive all of a log whose events are long, in order, near
+// its end and far from it, and no read returns much more than its limit.
+func TestLongEvents(t *testing.T) {
+	s := openStore(t)
+	longest := &longestRead{Store: s}
+	l := event.NewLog(longest, event.NewNotifier())
+	c := newConversation(t, s)
+	const n, size = 20, 1 << 20
+	add := func() {
+		for range n {
+			if _, err := l.Append(t.Context(), artel.Local, c, completed(t, "msg_1", strings.Repeat("x", size))); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	add()
+	started := false
+	var added sync.WaitGroup
+	last := artel.Seq(0)
+	idle := func() error {
+		if !started && last == n { // it waits near the end
+			started = true
+			added.Go(add)
+		}
+		return nil
+	}
+	for e, err := range l.Follow(t.Context(), artel.Local, c, 0, event.FollowOptions{Idle: idle}) {
+		if err != nil || e.Seq != last+1 {
+			t.Fatalf("got event %d after %d, %v", e.Seq, last, err)
+		}
+		if last = e.Seq; last == 2*n {
+			break
+		}
+	}
+	added.Wait()
+	longest.mu.Lock()
+	defer longest.mu.Unlock()
+	if longest.bytes > store.MaxEventBytes+size+1000 || longest.bytes < store.MaxEventBytes {
+		t.Errorf("the longest read returns %d bytes", longest.bytes)
+	}
+}
+
+// A longestRead keeps how many bytes of events a view has read at most.
+type longestRead struct {
+	store.Store
+	mu    sync.Mutex
+	bytes int
+}
+
+func (s *longestRead) View(ctx context.Context, o artel.Owner, fn func(store.Tx) error) error {
+	return s.Store.View(ctx, o, func(tx store.Tx) error {
+		tx.Events = readSizes{tx.Events, s}
+		return fn(tx)
+	})
+}
+
+type readSizes struct {
+	store.Events
+	s *longestRead
+}
+
+func (r readSizes) Read(c artel.ConversationID, after artel.Seq, limit int) ([]artel.Event, error) {
+	list, err := r.Events.Read(c, after, limit)
+	n := 0
+	for _, e := range list {
+		n += len(e.Data)
+	}
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	r.s.bytes = max(r.s.bytes, n)
+	return list, err
+}
+
+// TestReconnectAfterLongEvents: a follower that has a completed message, at the end of
+// long events, gets no text of it that the writer has not discarded yet.
+func TestReconnectAfterLongEvents(t *testing.T) {
+	notifier := event.NewNotifier()
+	s := openStore(t)
+	l := event.NewLog(s, notifier)
+	c := newConversation(t, s)
+	for range 6 {
+		if _, err := l.Append(t.Context(), artel.Local, c, completed(t, "msg_0", strings.Repeat("x", 1<<20))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last, err := l.Append(t.Context(), artel.Local, c, completed(t, "msg_1", "said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	notifier.Stream(c, event.Delta{Message: "msg_1", Text: "said"})
+	notifier.Stream(c, event.Delta{Within: "call_1", Message: "msg_2", Text: "next"})
+	for e, err := range l.Follow(t.Context(), artel.Local, c, last, event.FollowOptions{}) {
+		if err != nil || !strings.Contains(string(e.Data), "msg_2") {
+			t.Errorf("got %s, %v", e.Data, err)
+		}
+		break
+	}
 }

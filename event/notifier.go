@@ -22,9 +22,10 @@ type Notifier interface {
 	// same Within. Stream never blocks.
 	Stream(c artel.ConversationID, d Delta)
 
-	// Discard drops the answers being written in c, because the log now has
-	// them.
-	Discard(c artel.ConversationID)
+	// Discard drops the answers being written in the thread within of c and in
+	// the threads below it, because the log now has them. "" is the run itself:
+	// all answers are dropped.
+	Discard(c artel.ConversationID, within artel.CallPath)
 
 	// Listen subscribes to c. The caller must close the listener.
 	Listen(c artel.ConversationID) Listener

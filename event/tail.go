@@ -14,7 +14,7 @@ import (
 // that wakes a thousand of them is read once. Followers further behind read on
 // their own.
 
-// Limits of a tail. The newest read is always kept whole.
+// Limits of a tail. The newest batch is always kept whole.
 const (
 	tailEvents = 256
 	tailBytes  = 1 << 20
@@ -122,7 +122,6 @@ func (t *tail) read(ctx context.Context, s store.Store, k tailKey, r, before *re
 	t.running, t.next = r, nil
 	last := t.last
 	t.mu.Unlock()
-	var more []artel.Event
 	for {
 		var batch []artel.Event
 		if r.err = s.View(context.WithoutCancel(ctx), k.owner, func(tx store.Tx) (err error) {
@@ -131,16 +130,17 @@ func (t *tail) read(ctx context.Context, s store.Store, k tailKey, r, before *re
 		}); r.err != nil {
 			break
 		}
-		more = append(more, batch...)
 		if len(batch) > 0 {
 			last = batch[len(batch)-1].Seq
 		}
-		if len(batch) < batchSize {
+		t.mu.Lock()
+		t.add(batch)
+		t.mu.Unlock()
+		if !store.MayContinue(batch, batchSize) {
 			break
 		}
 	}
 	t.mu.Lock()
-	t.add(more)
 	t.running = nil
 	t.mu.Unlock()
 	close(r.done)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
@@ -74,7 +75,7 @@ func TestForwardedByAddress(t *testing.T) {
 					return all
 				},
 			})
-			api = httpapi.Guard(httpapi.New(b.app, httpapi.Options{}))
+			api = apptest.As(httpapi.Guard(httpapi.New(b.app, httpapi.Options{})))
 			upstream := c.upstream(fake.Options{Open: true})
 			upstream.Fetch(public.Client())
 			b.upstream = upstream
@@ -128,19 +129,19 @@ func TestMediaAddress(t *testing.T) {
 	}
 	key := []byte("k")
 	b := newBench(t, setup{key: key})
-	info, err := b.blobs.Put(t.Context(), strings.NewReader("\x89PNG\r\n\x1a\n of another owner"), 0)
+	info, err := b.blobs.Put(apptest.Context(t), strings.NewReader("\x89PNG\r\n\x1a\n of another owner"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := b.blobs.Put(t.Context(), strings.NewReader("another"), 0)
+	other, err := b.blobs.Put(apptest.Context(t), strings.NewReader("another"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := artel.Media{Ref: artel.BlobRef(info.Digest), MediaType: "image/png"}
-	api := httpapi.Guard(httpapi.New(b.app, httpapi.Options{}))
+	api := apptest.As(httpapi.Guard(httpapi.New(b.app, httpapi.Options{})))
 	get := func(address string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		api.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, address, nil))
+		api.ServeHTTP(w, httptest.NewRequestWithContext(apptest.Context(t), http.MethodGet, address, nil))
 		return w
 	}
 	const base = "https://artel.example/api/v1/files/tool_results"

@@ -24,6 +24,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/gateway"
@@ -37,6 +38,7 @@ import (
 	"github.com/artelhq/artel/model/provider/openai"
 	"github.com/artelhq/artel/model/provider/responses"
 	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/sqlite/sqlitetest"
 )
 
 // A bench is a gateway before two services: "chat", which speaks the Chat
@@ -46,6 +48,7 @@ type bench struct {
 	t        *testing.T
 	url      string
 	handler  http.Handler
+	client   *http.Client // of the gateway
 	app      *app.App
 	blobs    blob.Store
 	registry *model.Registry
@@ -79,22 +82,18 @@ func sees() model.Capabilities {
 type setup struct {
 	options  backend.Options
 	services func([]model.Service) []model.Service
-	shown    int
 	caller   model.CallerOptions
 	blobs    blob.Store
 	held     bool // services hold files
 	key      []byte
+	now      func() time.Time
 	bubble   bool                     // the bench is in a synctest bubble; it has no URL
 	address  func(artel.Media) string // where services fetch media
 }
 
 func newBench(t *testing.T, setups ...setup) *bench {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := sqlitetest.Open(t, sqlite.Memory)
 	var s setup
 	if len(setups) > 0 {
 		s = setups[0]
@@ -102,7 +101,7 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	if s.blobs == nil {
 		s.blobs = blob.NewMemory()
 	}
-	b := &bench{t: t, blobs: s.blobs, answer: fake.Echo, finished: make(chan struct{}, 10_000)}
+	b := &bench{t: t, client: http.DefaultClient, blobs: s.blobs, answer: fake.Echo, finished: make(chan struct{}, 10_000)}
 	b.upstream = fake.OpenAI(fake.Options{Open: true})
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 	t.Cleanup(client.CloseIdleConnections)
@@ -146,20 +145,17 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	config := app.Config{
 		Store: db, Blobs: b.blobs, Notifier: event.NewNotifier(), Services: b.registry,
 		Providers: providers, Web: client,
-		Options: app.Options{Log: log, SpoolDir: t.TempDir(), Caller: s.caller},
+		Options: app.Options{Log: log, SpoolDir: t.TempDir(), Caller: s.caller, Now: s.now},
 	}
-	config.Files.Shown.Characters, config.Files.Key = s.shown, s.key
-	if b.app, err = app.New(config); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.app.Close(context.Background()) })
+	config.Files.Key = s.key
+	b.app = apptest.Open(t, config)
 	forwarders := map[model.Dialect]provider.Forwarder{}
 	for d, p := range providers {
 		if f, ok := p.(provider.Forwarder); ok {
 			forwarders[d] = f
 		}
 	}
-	b.handler = gateway.New(b.app, gateway.Options{
+	b.handler = apptest.As(gateway.New(b.app, gateway.Options{
 		Forwarders: forwarders, Log: log, Backend: s.options,
 		OnRequest: func(ctx context.Context, e gateway.Entry) {
 			b.app.GatewayLog.Add(ctx, e)
@@ -168,7 +164,7 @@ func newBench(t *testing.T, setups ...setup) *bench {
 			b.mu.Unlock()
 			b.finished <- struct{}{}
 		},
-	})
+	}))
 	if s.bubble {
 		return b
 	}
@@ -201,7 +197,7 @@ func (b *bench) tap(w http.ResponseWriter, r *http.Request) {
 // post sends a request and returns the answer's status and body.
 func (b *bench) post(path, body string, header ...string) (int, string) {
 	b.t.Helper()
-	resp := b.send(b.t.Context(), path, body, header...)
+	resp := b.send(apptest.Context(b.t), path, body, header...)
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -220,7 +216,7 @@ func (b *bench) send(ctx context.Context, path, body string, header ...string) *
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := b.client.Do(req)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,23 +14,23 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/model/provider/anthropic"
+	"github.com/artelhq/artel/model/provider"
 )
 
 // countTokens serves a request for its number of tokens. A service that can
 // count is asked; otherwise the tokens are estimated, media by the usual cost
 // of models.
-func (s *server) countTokens(w http.ResponseWriter, r *http.Request, d dialect, say func(int) any) {
+func (s *server) countTokens(w http.ResponseWriter, r *http.Request, d provider.Editor) {
 	x := s.newExchange(w, r, d)
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		x.finish(notAllowed(r))
 		return
 	}
-	x.finish(x.count(say))
+	x.finish(x.count())
 }
 
-func (x *exchange) count(say func(int) any) error {
+func (x *exchange) count() error {
 	leave, err := x.admit()
 	if err != nil {
 		return err
@@ -41,19 +40,18 @@ func (x *exchange) count(say func(int) any) error {
 	if err := x.readRequest(ctx); err != nil {
 		return err
 	}
-	x.head.stream, x.entry.Stream = false, false
-	if inner := gjson.Get(x.text, countWrapper); inner.IsObject() && x.d.name() == model.Gemini {
-		x.text = inner.Raw
-	}
-	s, err := x.gw.backend.Service(ctx, x.head.model, x.key)
+	x.head.Stream, x.entry.Stream = false, false
+	x.text = x.d.CountedText(x.text)
+	targets, err := x.findTargets(ctx)
 	if err != nil {
-		return modelNotFound(x.head.model)
+		return err
 	}
-	x.entry.Service, x.entry.Outbound = s.ID, s.Dialect
+	s := targets[0]
+	x.setService(s)
 	if err := x.rewrite(ctx); err != nil {
 		return err
 	}
-	if f, ok := x.gw.o.Forwarders[s.Dialect].(*anthropic.Provider); ok && s.Dialect == x.d.name() {
+	if f, ok := x.gw.o.Forwarders[s.Dialect].(provider.Counter); ok && s.Dialect == x.d.Dialect() {
 		done, err := x.askServiceCount(ctx, f, s)
 		if done {
 			return err
@@ -67,11 +65,11 @@ func (x *exchange) count(say func(int) any) error {
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(say(n))
+	return x.writeJSON(x.d.CountBody(n))
 }
 
 // askServiceCount asks the service. done is false if it cannot count.
-func (x *exchange) askServiceCount(ctx context.Context, f *anthropic.Provider, s model.Service) (done bool, err error) {
+func (x *exchange) askServiceCount(ctx context.Context, f provider.Counter, s *model.Service) (done bool, err error) {
 	text, _, err := x.conform(ctx, s, nil)
 	if err != nil {
 		return true, err
@@ -81,7 +79,7 @@ func (x *exchange) askServiceCount(ctx context.Context, f *anthropic.Provider, s
 	resp, err := f.ForwardCount(ctx, s, body, x.forwardedHeaders())
 	if err != nil {
 		e := faultOf(err)
-		return e.status != http.StatusNotFound && e.status < 500, err
+		return e.Status != http.StatusNotFound && e.Status < 500, err
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxInspected))
@@ -118,25 +116,45 @@ func (b *countLimiter) allow(id artel.ServiceID, now time.Time) bool {
 	return true
 }
 
-// compareCount records how far the input tokens that a service reported differ
-// from our count. Requests with media are left out: their cost is another
-// matter.
-func (x *exchange) compareCount(ctx context.Context, s model.Service) {
-	if x.entry.Usage.InputTokens <= 0 || len(x.text) < minCompared || len(x.extraction.Payloads()) > 0 ||
-		len(x.scan(x.text).media) > 0 || !x.gw.counts.allow(s.ID, x.began) {
+// compareCount compares the input tokens that a service reported with ours. Without
+// media, it records how far they differ; with pictures in the results of tools, sent,
+// whether the service has shown them to its model.
+func (x *exchange) compareCount(ctx context.Context, s *model.Service, sent []model.PlacedMedia) {
+	media := len(x.extraction.Payloads()) + len(x.scan(x.text).Media)
+	which := s.ID
+	switch {
+	case x.entry.Usage.InputTokens <= 0, media == 0 && len(x.text) < minCompared:
+		return
+	case media > 0:
+		which += "/pictures"
+		if len(sent) == 0 || len(sent) != len(x.scan(x.text).Media) { // others are named only, or described
+			return
+		}
+	}
+	if !x.gw.counts.allow(which, x.began) {
 		return
 	}
 	_ = http.NewResponseController(x.w).Flush() // do not make the client wait
 	if x.call == nil {
-		call, err := x.d.decode(ctx, strings.NewReader(x.text))
+		call, err := x.d.Decode(ctx, x.extraction.Reader([]byte(x.text)))
 		if err != nil {
 			return // the service took it; our decoder does not
 		}
 		x.call = call
 	}
-	r := x.call.neutral()
-	r.Service = s
-	n, err := x.gw.backend.Count(ctx, r)
+	r := x.call.Neutral()
+	r.Service = *s
+	if s.Dialect != x.d.Dialect() {
+		x.request.RestoreCalls(ctx, r) // as it was sent
+	}
+	count := func(r *model.Request) (int, error) { return x.gw.backend.Count(ctx, r) }
+	if media > 0 {
+		if m, ok := model.MeasureUnseen(r, sent, count, x.entry.Usage.InputTokens); ok {
+			x.gw.backend.Learn([]model.Mark{m})
+		}
+		return
+	}
+	n, err := count(r)
 	if err != nil {
 		return
 	}

@@ -119,6 +119,7 @@ type speech struct {
 	header  []string
 	body    func(service string, stream bool, content speechContent) string
 	end     string // of a stream that is whole; empty: it has no mark
+	prelude int    // events of a stream before the answer itself
 	fails   string // what an error event begins with
 }
 
@@ -153,7 +154,7 @@ func speeches() []speech {
 			},
 		},
 		{
-			name: model.Anthropic, service: "messages", end: "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n", fails: "event: error\ndata: {",
+			name: model.Anthropic, service: "messages", prelude: 3, end: "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n", fails: "event: error\ndata: {",
 			path:   func(string, bool) string { return "/v1/messages" },
 			header: []string{"anthropic-version", "2023-06-01", "x-api-key", "k"},
 			body: func(service string, stream bool, c speechContent) string {
@@ -172,7 +173,7 @@ func speeches() []speech {
 			},
 		},
 		{
-			name: model.OpenAIResponses, service: "responses", end: "event: response.completed\n", fails: "event: error\n",
+			name: model.OpenAIResponses, service: "responses", prelude: 4, end: "event: response.completed\n", fails: "event: error\n",
 			path: func(string, bool) string { return "/v1/responses" },
 			body: func(service string, stream bool, c speechContent) string {
 				image := `{"type":"input_image","image_url":"data:image/png;base64,` + c.picture + `"}`
@@ -249,6 +250,9 @@ func TestEveryPair(t *testing.T) {
 					if in.name == out.name && in.name != model.OpenAI && len(e.Changes) > 0 {
 						t.Errorf("%s: changed %v", what, e.Changes)
 					}
+					if in.name == model.OpenAI && stream {
+						sent = strings.TrimSuffix(sent, "}") + `,"stream_options":{"include_usage":true}}`
+					}
 					if want := strings.Replace(sent, `"`+out.service+`"`, `"`+map[string]string{"messages": "claude-test", "responses": "gpt-test", "chat": "upstream-model"}[out.service]+`"`, 1); in.name == out.name && len(e.Changes) == 0 && b.last() != want && in.name != model.Gemini {
 						t.Errorf("%s: it got %s\nwant %s", what, b.last(), want)
 					}
@@ -293,6 +297,12 @@ func TestEveryError(t *testing.T) {
 				panic(http.ErrAbortHandler)
 			})
 			status, body := b.post(in.path(in.service, true), in.body(in.service, true, speechContent{text: "x"}), in.header...)
+			if cut <= in.prelude {
+				if status != 502 || !json.Valid([]byte(body)) {
+					t.Errorf("%s cut after %d of %d events, before the answer: %d %q", in.name, cut, len(events), status, body)
+				}
+				continue
+			}
 			rest, ok := strings.CutPrefix(body, whole.String())
 			if status != 200 || !ok || !strings.HasPrefix(rest, in.fails) || in.end != "" && strings.Contains(body, in.end) {
 				t.Errorf("%s cut after %d of %d events: %d %q", in.name, cut, len(events), status, rest)
@@ -386,12 +396,8 @@ func TestSignaturesComeBack(t *testing.T) {
 func TestForeignReasoning(t *testing.T) {
 	b := newBench(t)
 	b.upstream = http.HandlerFunc(apis)
-	b.answer = func(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
-		return func(yield func(model.Delta, error) bool) {
-			_ = yield(model.ReasoningDelta("hm"), nil) && yield(model.ReasoningDone{}, nil) && yield(model.TextDelta("well"), nil) && yield(model.Finish{Reason: model.StopEnd}, nil)
-		}
-	}
-	_, body := b.post("/v1/messages", `{"model":"other","max_tokens":9,"messages":[{"role":"user","content":"x"}]}`)
+	b.answer = thinkingAnswer
+	_, body := b.post("/v1/messages", `{"model":"other","max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":2000},"messages":[{"role":"user","content":"x"}]}`)
 	var said struct{ Content json.RawMessage }
 	if err := json.Unmarshal([]byte(body), &said); err != nil || !strings.Contains(body, `"signature":"artel.`) {
 		t.Fatalf("%v: %s", err, body)

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -10,8 +11,8 @@ import (
 )
 
 // maxEvent is the size of the largest event that is passed on, in bytes. An
-// event may hold a picture.
-const maxEvent = 96 << 20
+// event may hold a picture; it is in memory as a whole.
+const maxEvent = 32 << 20
 
 // bufferSize is the initial size of read buffers. Few responses need a larger
 // one, so buffers of this size are pooled.
@@ -31,7 +32,25 @@ func (s *bufferPool) get() *[bufferSize]byte {
 // put returns a buffer to the pool; the caller must not use it any more.
 func (s *bufferPool) put(b *[bufferSize]byte) { s.pool.Put(b) }
 
-var errEventTooLarge = errors.New("the service sent an event of more than 96 MiB")
+// A readerPool recycles readers with a buffer of [bufferSize] bytes.
+type readerPool struct{ pool sync.Pool }
+
+// get returns a reader of r.
+func (s *readerPool) get(r io.Reader) *bufio.Reader {
+	if b, ok := s.pool.Get().(*bufio.Reader); ok {
+		b.Reset(r)
+		return b
+	}
+	return bufio.NewReaderSize(r, bufferSize)
+}
+
+// put returns a reader to the pool; the caller must not use it any more.
+func (s *readerPool) put(b *bufio.Reader) {
+	b.Reset(nil)
+	s.pool.Put(b)
+}
+
+var errEventTooLarge = errors.New("the service sent an event of more than 32 MiB")
 
 // An eventReader splits a stream of server-sent events into runs of complete
 // events, without changing a byte.

@@ -3,11 +3,10 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -22,59 +21,82 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// smallBody is the size up to which a request is read in one call.
-const smallBody = 64 << 10
-
 // An exchange is one request and its response.
 type exchange struct {
 	gw    *server
-	w     http.ResponseWriter
+	w     *clientWriter
 	r     *http.Request
-	d     dialect
+	body  *clientBody // of r
+	d     provider.Editor
 	began time.Time
 	entry Entry
 
 	key        backend.Key
+	service    *model.Service // that was asked last; nil: none
 	request    *backend.Request
 	extraction *provider.Extraction
 	text       string // the request's JSON, rewritten
-	head       head
-	headText   string  // the text that head was read from
-	layout     *layout // of layoutText; nil: not scanned yet
+	head       provider.Head
+	headText   string           // the text that head was read from
+	layout     *provider.Layout // of layoutText; nil: not scanned yet
 	layoutText string
-	call       call // the decoded request; nil: not decoded
-	fetched    bool // addresses in the request were replaced by their bytes
-	started    bool // the response has begun
-	aborted    bool // the response cannot be completed
+	call       provider.ServerCall // the decoded request; nil: not decoded
+	fetched    bool                // addresses in the request were replaced by their bytes
+	list       *listWriter         // of a stream that is a JSON list; nil: events
+	aborted    bool                // the response cannot be completed
+	lastTry    bool                // no other service behind the same alias is left to ask
+	lastFilter bool                // no other service is left to ask if a content filter refuses
+	stopNoted  bool                // it was logged that a content filter stopped the answer
+	hidesUsage bool                // the service was asked for its usage, and the client did not ask
 
 	namedMu sync.Mutex
 	named   []Change // media of the last call that were sent by name
+	dropped []Change // fields that did not reach a service
 }
 
-func (s *server) newExchange(w http.ResponseWriter, r *http.Request, d dialect) *exchange {
+func (s *server) newExchange(w http.ResponseWriter, r *http.Request, d provider.Editor) *exchange {
 	now := time.Now()
-	return &exchange{gw: s, w: w, r: r, d: d, began: now, entry: Entry{Time: now.UTC(), Inbound: d.name(), Endpoint: r.URL.Path, Status: http.StatusOK}}
+	rc := http.NewResponseController(w)
+	x := &exchange{
+		gw: s, d: d, began: now, entry: Entry{Time: now.UTC(), Inbound: d.Dialect(), Endpoint: r.URL.Path, Status: http.StatusOK},
+		w:    &clientWriter{ResponseWriter: w, rc: rc},
+		r:    r,
+		body: &clientBody{ReadCloser: r.Body, rc: rc},
+	}
+	x.r.Body = x.body
+	return x
 }
 
-// finish sends err to the client, unless the response has begun, and logs the
+// finish sends err to the client, unless the answer has begun, and logs the
 // request.
 func (x *exchange) finish(err error) {
+	x.w.stop()
+	if err != nil && x.body.late {
+		err = slowClient() // whatever its reader has made of it
+	}
 	if err != nil {
 		f := faultOf(err)
-		if clientLeft(x.r.Context()) {
-			f.status = statusClientGone
+		if clientLeft(x.r.Context()) && !x.body.late {
+			f.Status = statusClientGone
 		}
-		x.entry.Status, x.entry.Error = f.status, artel.Shorten(f.message, 500)
-		if artel.KindOf(err) == artel.Internal && f.status == http.StatusInternalServerError {
-			x.gw.o.Log.Error("a request of the gateway failed", "endpoint", x.entry.Endpoint, "service", x.entry.Service, "err", err)
+		x.entry.Status, x.entry.Error = f.Status, artel.Shorten(f.Message, 500)
+		if artel.KindOf(err) == artel.Internal && f.Status == http.StatusInternalServerError {
+			x.gw.o.Log.ErrorContext(x.r.Context(), "a request of the gateway failed", "endpoint", x.entry.Endpoint, "service", x.entry.Service, "err", err)
 		}
-		if !x.started && f.status != statusClientGone {
+		if f.Status != statusClientGone && !x.w.hasSent() {
 			x.fail(f)
 		}
 	}
+	if x.list != nil {
+		x.list.end()
+	}
+	x.entry.BytesOut = x.w.count()
 	x.namedMu.Lock()
-	x.entry.Changes = append(x.entry.Changes, x.named...)
+	x.entry.Changes = append(append(x.entry.Changes, x.named...), x.dropped...)
 	x.namedMu.Unlock()
+	if model.Reported(x.entry.Usage) {
+		x.entry.Usage.Cost = x.service.Cost(x.entry.Usage)
+	}
 	x.entry.Millis = float64(time.Since(x.began).Microseconds()) / 1000
 	x.gw.o.OnRequest(x.r.Context(), x.entry)
 	if x.aborted {
@@ -82,23 +104,34 @@ func (x *exchange) finish(err error) {
 	}
 }
 
-// fail writes an error response.
-func (x *exchange) fail(f *fault) {
-	x.started = true
-	body := x.d.errorBody(f)
-	h := x.w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	if f.retryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((f.retryAfter+time.Second-1)/time.Second)))
+// fail writes an error response, or the error of a stream that has begun with
+// keep-alives. The error response of a service of the same dialect is passed on.
+func (x *exchange) fail(f *provider.Fault) {
+	if x.w.begun() {
+		x.writeErrorEvent(f, nil, nil)
+		return
 	}
-	x.entry.BytesOut = int64(len(body))
-	x.w.WriteHeader(f.status)
+	body := x.d.ErrorBody(*f)
+	var header http.Header
+	if c := f.Call; c != nil && c.Dialect == x.d.Dialect() {
+		header = c.Header
+		if c.Status == f.Status && x.d.IsError(c.Body) {
+			body = c.Body
+		}
+	}
+	x.w.begin(f.Status, func(h http.Header) {
+		maps.Copy(h, header)
+		h.Set("Content-Type", "application/json")
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+		if f.RetryAfter > 0 && h.Get("Retry-After") == "" {
+			h.Set("Retry-After", strconv.Itoa(int((f.RetryAfter+time.Second-1)/time.Second)))
+		}
+	})
 	_, _ = x.w.Write(body) // the client may have left
 }
 
-// secret returns the client's key from the header or parameter of any dialect.
-func secret(r *http.Request) string {
+// Secret returns the client's key from the header or parameter of any dialect.
+func Secret(r *http.Request) string {
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(token)
 	}
@@ -112,7 +145,7 @@ func secret(r *http.Request) string {
 
 // admit checks the client's key and its limits.
 func (x *exchange) admit() (leave func(), err error) {
-	x.key, leave, err = x.gw.backend.Admit(x.r.Context(), secret(x.r))
+	x.key, leave, err = x.gw.backend.Admit(x.r.Context(), Secret(x.r))
 	x.entry.Key = x.key.Name
 	return leave, err
 }
@@ -128,99 +161,110 @@ func (x *exchange) run() error {
 	if err := x.readRequest(ctx); err != nil {
 		return err
 	}
-	s, err := x.gw.backend.Service(ctx, x.head.model, x.key)
+	if x.head.Stream {
+		x.startKeepAlive()
+		ctx = x.r.Context()
+	}
+	targets, err := x.findTargets(ctx)
 	if err != nil {
-		return modelNotFound(x.head.model)
+		return err
 	}
 	if err := x.rewrite(ctx); err != nil {
 		return err
 	}
-	err = x.askService(ctx, s)
-	for _, other := range x.fallbacks(ctx, s) {
-		if err == nil || x.started || clientLeft(ctx) || artel.KindOf(err) != artel.Unavailable {
-			break
-		}
-		x.gw.o.Log.Warn("a service is not available, its fallback is asked", "service", s.ID, "fallback", other.ID, "err", err)
-		err = x.askService(ctx, other)
-	}
-	return err
-}
-
-func (x *exchange) fallbacks(ctx context.Context, s model.Service) []model.Service {
-	if len(s.Fallbacks) == 0 {
-		return nil
-	}
-	return x.gw.backend.Fallbacks(ctx, s, x.key)
+	return x.askTargets(ctx, targets, x.askService)
 }
 
 // readRequest reads the request, moves its media into the blob store, and reads
 // its head.
 func (x *exchange) readRequest(ctx context.Context) error {
-	x.request = x.gw.backend.NewRequest(ctx)
-	var body io.Reader = x.r.Body
-	if n := x.r.ContentLength; n > 0 && n <= smallBody {
-		var b []byte
-		if n <= bufferSize {
-			pooled := x.gw.buffers.get()
-			defer x.gw.buffers.put(pooled) // extraction copies
-			b = pooled[:n]
-		} else {
-			b = make([]byte, n)
-		}
-		if _, err := io.ReadFull(body, b); err != nil {
-			return invalid("The body of the request could not be read: %v", err)
-		}
-		body = bytes.NewReader(b)
-	}
-	l, err := provider.Extract(ctx, body, x.d.payloads, provider.DecodeOptions{Sink: x.request.Store})
-	if err != nil {
-		if _, ok := errors.AsType[*artel.Error](err); !ok {
-			return invalid("The body of the request could not be read: %v", err)
-		}
+	x.request = x.gw.backend.NewRequest(ctx, x.key)
+	x.request.Beginning = x.beginning
+	x.request.Origin = originOf(x.r)
+	if err := x.readRewriting(); err != nil {
 		return err
+	}
+	decoded, err := x.decodeBody()
+	if err != nil {
+		return err
+	}
+	defer decoded()
+	var body io.Reader = x.r.Body
+	if n := x.r.ContentLength; n > 0 && n < bufferSize {
+		pooled := x.gw.readers.get(body)
+		defer x.gw.readers.put(pooled) // extraction copies
+		body = pooled
+	}
+	l, err := provider.Extract(ctx, body, x.d.Payloads, provider.DecodeOptions{Sink: x.request.Store, Size: max(0, x.r.ContentLength)})
+	if err != nil {
+		return unread(err)
 	}
 	x.extraction = l
 	x.text = string(l.JSON())
 	x.entry.BytesIn = int64(len(x.text))
-	h, ok := head{}, gjson.Valid(x.text)
+	h, ok := provider.Head{}, gjson.Valid(x.text)
 	if ok {
-		h, ok = readHead(x.text)
+		h, ok = provider.ReadHead(x.text)
 	}
-	if from, said := x.d.target(x.r); said {
+	if from, said := x.d.Target(x.r); said {
 		h = from
 	}
 	if !ok {
-		return invalid("We could not parse the JSON body of your request. The API expects a JSON payload, but what was sent was not valid JSON.")
+		return provider.InvalidRequest("We could not parse the JSON body of your request. The API expects a JSON payload, but what was sent was not valid JSON.")
 	}
 	for _, m := range l.Payloads() {
 		if m.Bad {
-			return invalid("Invalid base64 in the request: a payload could not be decoded.")
+			return provider.InvalidRequest("Invalid base64 in the request: a payload could not be decoded.")
 		}
 	}
-	for _, m := range h.models {
-		if len(h.models) > 1 && textOf(x.text, m) != h.model {
-			return invalid("The request names more than one model.")
+	for _, m := range h.Models {
+		if len(h.Models) > 1 && provider.TextAt(x.text, m) != h.Model {
+			return provider.InvalidRequest("The request names more than one model.")
 		}
 	}
-	if h.model == "" {
-		f := invalid("you must provide a model parameter")
-		f.param = "model"
+	if h.Model == "" {
+		f := provider.InvalidRequest("you must provide a model parameter")
+		f.Param = "model"
 		return f
 	}
 	x.head, x.headText = h, x.text
-	x.entry.Model, x.entry.Stream = artel.Shorten(h.model, 200), h.stream
+	x.entry.Model, x.entry.Stream = artel.Shorten(h.Model, 200), h.Stream
 	return nil
 }
 
+// originOf is the origin under which a client reached this server.
+func originOf(r *http.Request) string {
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// unread returns the error of a body that cannot be read.
+func unread(err error) error {
+	if f, ok := errors.AsType[*provider.Fault](err); ok {
+		return f
+	}
+	if _, ok := errors.AsType[*artel.Error](err); ok {
+		return err
+	}
+	return provider.InvalidRequest("The body of the request could not be read: %v", err)
+}
+
+// setService notes which service is asked.
+func (x *exchange) setService(s *model.Service) {
+	x.service, x.entry.Service, x.entry.Outbound = s, s.ID, s.Dialect
+}
+
 // askService calls one service, by forwarding or by translating.
-func (x *exchange) askService(ctx context.Context, s model.Service) error {
-	x.entry.Service, x.entry.Outbound = s.ID, s.Dialect
+func (x *exchange) askService(ctx context.Context, s *model.Service) error {
+	x.setService(s)
 	var again model.RefusalPolicy
 	refused := map[artel.Digest]bool{}
-	if f := x.gw.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.name() && !x.head.asList {
-		return x.retryWithLess(ctx, s, &again, refused, func(s model.Service) (prepared, error) { return x.prepareForward(ctx, f, s, refused) })
+	if f := x.gw.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.Dialect() {
+		return x.retryWithLess(ctx, s, &again, refused, func(s *model.Service) (prepared, error) { return x.prepareForward(ctx, f, s, refused) })
 	}
-	return x.retryWithLess(ctx, s, &again, refused, func(s model.Service) (prepared, error) { return x.prepareTranslation(ctx, s, refused) })
+	return x.retryWithLess(ctx, s, &again, refused, func(s *model.Service) (prepared, error) { return x.prepareTranslation(ctx, s, refused) })
 }
 
 // A prepared request can be sent.
@@ -230,9 +274,9 @@ type prepared struct {
 	send    func() error
 }
 
-// retryWithLess prepares and sends a request. If the service refuses its media,
-// it lowers what the refusal names and sends again; see [model.RefusalPolicy].
-func (x *exchange) retryWithLess(ctx context.Context, s model.Service, again *model.RefusalPolicy, refused map[artel.Digest]bool, prepare func(model.Service) (prepared, error)) error {
+// retryWithLess prepares and sends a request. If the service refuses its media, it
+// lowers what the refusal names and sends again; see [model.RefusalPolicy].
+func (x *exchange) retryWithLess(ctx context.Context, s *model.Service, again *model.RefusalPolicy, refused map[artel.Digest]bool, prepare func(*model.Service) (prepared, error)) error {
 	before := -1
 	for {
 		p, err := prepare(s)
@@ -254,13 +298,13 @@ func (x *exchange) retryWithLess(ctx context.Context, s model.Service, again *mo
 		x.clearNamed()
 		err = p.send()
 		if err == nil {
-			if marks := again.Learned(s); len(marks) > 0 {
+			if marks := again.Learned(*s, x.key.Holder(artel.OwnerOf(ctx))); len(marks) > 0 {
 				x.gw.backend.Learn(marks)
 			}
-			x.compareCount(ctx, s)
+			x.compareCount(ctx, s, model.MediaIn(p.request))
 			return nil
 		}
-		if x.started || clientLeft(ctx) {
+		if x.w.hasSent() || clientLeft(ctx) {
 			return err
 		}
 		lower, describe, ok := again.Next(p.request, err)
@@ -268,19 +312,20 @@ func (x *exchange) retryWithLess(ctx context.Context, s model.Service, again *mo
 			return err
 		}
 		x.entry.Relents++
-		s = s.Lowered(lower)
+		lowered := s.Lowered(lower)
+		s = &lowered
 		for _, d := range describe {
 			refused[d] = true
 		}
-		x.gw.o.Log.Warn("a service refused a request, which is made again with less", "service", s.ID, "err", err)
+		x.gw.o.Log.WarnContext(ctx, "a service refused a request, which is made again with less", "service", s.ID, "err", err)
 	}
 }
 
-// scan returns the layout of a text. The last one is cached: most requests are
+// Scan returns the layout of a text. The last one is cached: most requests are
 // scanned again unchanged.
-func (x *exchange) scan(text string) layout {
+func (x *exchange) scan(text string) provider.Layout {
 	if x.layout == nil || x.layoutText != text {
-		l := x.d.scan(text)
+		l := x.d.Scan(text)
 		x.layout, x.layoutText = &l, text
 	}
 	return *x.layout
@@ -290,16 +335,21 @@ func (x *exchange) scan(text string) layout {
 func (x *exchange) logChange(c Change) { x.entry.Changes = append(x.entry.Changes, c) }
 
 // mediaAt returns the media at a place whose value is the mark of a payload.
-func (x *exchange) mediaAt(ctx context.Context, m medium) (artel.Media, bool) {
-	p, ok := x.extraction.Find(m.value)
+func (x *exchange) mediaAt(ctx context.Context, m provider.Medium) (known artel.Media, mislabeled, ok bool) {
+	p, ok := x.extraction.Find(m.Value)
 	if !ok {
-		return artel.Media{}, false
+		return artel.Media{}, false, false
 	}
-	declared := m.declared
-	if t := p.MediaType(); t != "" {
-		declared = t
+	known, mislabeled = x.request.Media(ctx, p.Digest, x.declared(m), m.Filename)
+	return known, mislabeled, true
+}
+
+// Declared returns the media type that the request states; "": none.
+func (x *exchange) declared(m provider.Medium) string {
+	if p, _ := x.extraction.Find(m.Value); p.MediaType() != "" {
+		return p.MediaType()
 	}
-	return x.request.Media(ctx, p.Digest, declared, m.filename), true
+	return m.Declared
 }
 
 // addPayload returns a function that adds media to the payloads of the request
@@ -312,15 +362,15 @@ func (x *exchange) addPayload(m artel.Media) func(head string) string {
 // media, and the results of tools hold text that models can read.
 func (x *exchange) rewrite(ctx context.Context) error {
 	l := x.scan(x.text)
-	edits, err := x.rewriteParts(ctx, l.libraryParts)
+	edits, err := x.rewriteParts(ctx, l.LibraryParts)
 	if err != nil {
 		return err
 	}
 	if len(edits) > 0 {
-		x.text = apply(x.text, edits)
+		x.text = provider.ApplyEdits(x.text, edits)
 		l, edits = x.scan(x.text), nil
 	}
-	for _, m := range l.media {
+	for _, m := range l.Media {
 		found, did, err := x.resolve(ctx, m)
 		if err != nil {
 			return err
@@ -335,33 +385,33 @@ func (x *exchange) rewrite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.text = apply(x.text, append(edits, more...))
+	x.text = provider.ApplyEdits(x.text, append(edits, more...))
 	return nil
 }
 
 // replace returns the edit that replaces the media at m.
-func (x *exchange) replace(m medium, with artel.Media) edit {
-	if e, ok := x.d.replaceMedia(m, with, x.addPayload(with)); ok {
+func (x *exchange) replace(m provider.Medium, with artel.Media) provider.Edit {
+	if e, ok := x.d.ReplaceMedia(m, with, x.addPayload(with)); ok {
 		return e
 	}
-	return edit{m.part, x.d.mediaPart(with, m.result >= 0, x.addPayload(with))}
+	return provider.Edit{Span: m.Part, With: x.d.MediaPart(with, m.Result >= 0, x.addPayload(with))}
 }
 
-func callOf(l layout, m medium) artel.CallID {
-	if m.result < 0 {
+func callOf(l provider.Layout, m provider.Medium) artel.CallID {
+	if m.Result < 0 {
 		return ""
 	}
-	return l.results[m.result].call
+	return l.Results[m.Result].Call
 }
 
 // resolve finds the media that a ref or the id of an upload means. did is empty
 // if m is neither.
-func (x *exchange) resolve(ctx context.Context, m medium) (found artel.Media, did string, err error) {
-	if !backend.IsRef(m.value) {
-		if !m.id || !backend.IsUploadID(m.value) {
+func (x *exchange) resolve(ctx context.Context, m provider.Medium) (found artel.Media, did string, err error) {
+	if !backend.IsRef(m.Value) {
+		if !m.ID || !backend.IsUploadID(m.Value) {
 			return found, "", nil
 		}
-		switch found, err = x.request.Upload(ctx, m.value, x.key); {
+		switch found, err = x.request.Upload(ctx, m.Value, x.key); {
 		case err == nil:
 			return found, DidResolve, nil
 		case artel.KindOf(err) == artel.NotFound:
@@ -369,12 +419,12 @@ func (x *exchange) resolve(ctx context.Context, m medium) (found artel.Media, di
 		}
 		return found, "", err
 	}
-	found, err = x.request.Resolve(ctx, m.value)
+	found, err = x.request.Resolve(ctx, m.Value)
 	if err != nil {
 		f := faultOf(err)
-		if f.status == http.StatusNotFound {
-			f = invalid("%s was not found.", artel.Shorten(m.value, 200))
-			f.code = "file_not_found"
+		if f.Status == http.StatusNotFound {
+			f = provider.InvalidRequest("%s was not found.", artel.Shorten(m.Value, 200))
+			f.Code = "file_not_found"
 		}
 		return found, "", f
 	}
@@ -383,22 +433,22 @@ func (x *exchange) resolve(ctx context.Context, m medium) (found artel.Media, di
 
 // rewriteParts replaces parts in a client library's format by parts of the
 // dialect.
-func (x *exchange) rewriteParts(ctx context.Context, all []libraryPart) ([]edit, error) {
-	var edits []edit
+func (x *exchange) rewriteParts(ctx context.Context, all []provider.LibraryPart) ([]provider.Edit, error) {
+	var edits []provider.Edit
 	for _, o := range all {
-		found, ok, err := x.request.RewritePart(ctx, o.of(x.text))
+		found, ok, err := x.request.RewritePart(ctx, o.Of(x.text))
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
 			continue
 		}
-		part, ok := x.partFor(found, o.result)
+		part, ok := x.partFor(found, o.Result)
 		if !ok {
 			continue
 		}
-		edits = append(edits, edit{o.span, part})
-		x.logChange(Change{Did: string(backend.Repaired), Ref: found.Media.Ref, MediaType: found.Media.MediaType, Call: o.call})
+		edits = append(edits, provider.Edit{Span: o.Span, With: part})
+		x.logChange(Change{Did: string(backend.Repaired), Ref: found.Media.Ref, MediaType: found.Media.MediaType, Call: o.Call})
 	}
 	return edits, nil
 }
@@ -407,19 +457,23 @@ func (x *exchange) rewriteParts(ctx context.Context, all []libraryPart) ([]edit,
 // hold their name.
 func (x *exchange) partFor(m backend.FoundMedia, inResult bool) (string, bool) {
 	if m.Name.Text == "" {
-		return x.d.mediaPart(m.Media, inResult, x.addPayload(m.Media)), true
+		return x.d.MediaPart(m.Media, inResult, x.addPayload(m.Media)), true
 	}
-	if x.d.name() == model.OpenAI && m.Name.By == model.ByFileID {
-		m.Media.Kind = artel.KindDocument // the only part of Chat Completions that holds an id
+	named := func() (string, bool) {
+		return x.d.NameMedia(x.d.MediaPart(m.Media, inResult, func(string) string { return "" }), m.Media, m.Name)
 	}
-	empty := x.d.mediaPart(m.Media, inResult, func(string) string { return "" })
-	return x.d.nameMedia(empty, m.Media, m.Name)
+	part, ok := named()
+	if !ok {
+		m.Media.Kind = artel.KindDocument // in Chat Completions, no other part holds an id
+		part, ok = named()
+	}
+	return part, ok
 }
 
 // resultPart returns the part for media found in the text of a tool's result;
 // false if a result cannot hold their address.
 func (x *exchange) resultPart(ctx context.Context, m backend.FoundMedia) (string, bool) {
-	if m.Name.Text == "" || x.d.name() != model.Gemini {
+	if m.Name.Text == "" || !x.scan(x.text).Split {
 		return x.partFor(m, true)
 	}
 	limited, stop := context.WithTimeout(ctx, fetchTime) // results of Gemini's functions hold bytes only
@@ -430,44 +484,4 @@ func (x *exchange) resultPart(ctx context.Context, m backend.FoundMedia) (string
 	}
 	x.logChange(Change{Did: DidFetch, Ref: found.Ref, MediaType: found.MediaType})
 	return x.partFor(backend.FoundMedia{Media: found}, true)
-}
-
-// rewriteResults takes media, and text beyond the limit, out of the texts of
-// results.
-func (x *exchange) rewriteResults(ctx context.Context, l *layout) ([]edit, error) {
-	var edits []edit
-	for _, r := range l.results {
-		var parts []string
-		var texts []edit
-		var whole *string
-		for _, s := range r.texts {
-			m, err := x.request.RewriteResult(ctx, textOf(x.text, s))
-			if err != nil {
-				return nil, fmt.Errorf("the result of tool call %s: %w", artel.Shorten(string(r.call), 80), err)
-			}
-			if len(m.Steps) == 0 {
-				continue
-			}
-			for _, step := range m.Steps {
-				x.logChange(Change{Did: string(step.Did), Ref: step.Ref, Call: r.call})
-			}
-			for _, found := range m.Media {
-				if part, ok := x.resultPart(ctx, found); ok {
-					parts = append(parts, part)
-				} else {
-					m.Text = joinTexts([]string{m.Text, found.Name.Text})
-				}
-			}
-			if s == r.content {
-				whole = &m.Text
-			} else {
-				texts = append(texts, edit{s, quote(m.Text)})
-			}
-		}
-		if whole != nil || len(parts) > 0 {
-			edits = append(edits, x.d.fillResult(x.text, r, whole, parts)...)
-		}
-		edits = append(edits, texts...)
-	}
-	return edits, nil
 }

@@ -3,11 +3,11 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/gateway/backend"
@@ -15,70 +15,48 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// A fault is an error for the client, independent of the dialect.
-type fault struct {
-	status     int
-	message    string
-	code       string        // the service's or ours; may be empty
-	kind       string        // the dialect's type of error; empty: by status
-	param      string        // the wrong field; may be empty
-	retryAfter time.Duration // 0: unknown
-}
-
-// Error returns the message.
-func (f *fault) Error() string { return f.message }
-
 // statusClientGone is logged for requests whose client left before the
 // response.
 const statusClientGone = 499
 
-// statusOf returns the status of an error that did not come from a service.
-func statusOf(k artel.Kind) int {
-	switch k {
-	case artel.Invalid, artel.Conflict:
-		return http.StatusBadRequest
-	case artel.NotFound:
-		return http.StatusNotFound
-	case artel.Denied:
-		return http.StatusUnauthorized
-	case artel.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case artel.Unsupported:
-		return http.StatusBadRequest
-	case artel.Unavailable:
-		return http.StatusBadGateway
-	case artel.Canceled:
-		return statusClientGone
-	}
-	return http.StatusInternalServerError
+// statuses are those of errors that did not come from a service; others are internal.
+var statuses = map[artel.Kind]int{
+	artel.Invalid: http.StatusBadRequest, artel.Conflict: http.StatusBadRequest,
+	artel.NotFound:        http.StatusNotFound,
+	artel.Denied:          http.StatusUnauthorized,
+	artel.Unauthenticated: http.StatusUnauthorized,
+	artel.TooLarge:        http.StatusRequestEntityTooLarge,
+	artel.Unsupported:     http.StatusBadRequest,
+	artel.Unavailable:     http.StatusBadGateway,
+	artel.Canceled:        statusClientGone,
 }
 
 // faultOf converts an error for the client. A service's error keeps its status
 // and message; a response that is no valid error becomes 502.
-func faultOf(err error) *fault {
-	if f, ok := errors.AsType[*fault](err); ok {
+func faultOf(err error) *provider.Fault {
+	if f, ok := errors.AsType[*provider.Fault](err); ok {
 		return f
 	}
 	if l, ok := errors.AsType[*backend.KeyLimit](err); ok {
-		return &fault{status: http.StatusTooManyRequests, message: l.Error(), code: "rate_limit_exceeded", retryAfter: l.After}
+		return &provider.Fault{Status: http.StatusTooManyRequests, Message: l.Error(), Code: "rate_limit_exceeded", RetryAfter: l.After}
 	}
 	kind := artel.KindOf(err)
 	if c, ok := errors.AsType[*model.CallError](err); ok {
-		f := &fault{status: c.Status, message: c.Error(), code: c.Code, retryAfter: c.RetryAfter}
-		if f.status < 400 || f.status > 599 {
-			f.status, f.code = http.StatusBadGateway, ""
+		f := &provider.Fault{Status: c.Status, Message: c.Error(), RetryAfter: c.RetryAfter, Call: c}
+		if f.Status < 400 || f.Status > 599 {
+			f.Status = http.StatusBadGateway
 		}
 		return f
 	}
 	if m, ok := errors.AsType[*provider.MediaError](err); ok {
-		return &fault{status: http.StatusInternalServerError, message: m.Error()}
+		return &provider.Fault{Status: http.StatusInternalServerError, Message: m.Error()}
 	}
-	f := &fault{status: statusOf(kind), message: messageOf(err)}
+	f := &provider.Fault{Status: cmp.Or(statuses[kind], http.StatusInternalServerError), Message: messageOf(err)}
 	switch artel.CodeOf(err) {
 	case provider.CodeTextTooLarge:
-		f.status = http.StatusRequestEntityTooLarge
+		f.Status = http.StatusRequestEntityTooLarge
 	case provider.CodeTooDeep:
-		f.status = http.StatusBadRequest
+		f.Status = http.StatusBadRequest
 	}
 	return f
 }
@@ -101,17 +79,13 @@ func messageOf(err error) string {
 // clientLeft reports whether the client has left.
 func clientLeft(ctx context.Context) bool { return ctx.Err() != nil }
 
-func modelNotFound(name string) *fault {
-	return &fault{
-		status: http.StatusNotFound, code: "model_not_found", param: "model",
-		message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", artel.Shorten(name, 200)),
+func modelNotFound(name string) *provider.Fault {
+	return &provider.Fault{
+		Status: http.StatusNotFound, Code: "model_not_found", Param: "model",
+		Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it. GET /v1/models lists those that this key can use.", artel.Shorten(name, 200)),
 	}
 }
 
-func invalid(format string, args ...any) *fault {
-	return &fault{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
-}
-
-func notAllowed(r *http.Request) *fault {
-	return &fault{status: http.StatusMethodNotAllowed, message: "Not allowed to " + r.Method + " on " + artel.Shorten(r.URL.Path, 200)}
+func notAllowed(r *http.Request) *provider.Fault {
+	return &provider.Fault{Status: http.StatusMethodNotAllowed, Message: "Not allowed to " + r.Method + " on " + artel.Shorten(r.URL.Path, 200)}
 }

@@ -15,11 +15,12 @@ import (
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
 )
 
 // serveFiles serves the paths under /v1/files, in the format of OpenAI or
 // Anthropic. rest is the path below it.
-func (s *server) serveFiles(w http.ResponseWriter, r *http.Request, d dialect, rest string) {
+func (s *server) serveFiles(w http.ResponseWriter, r *http.Request, d provider.Editor, rest string) {
 	x := s.newExchange(w, r, d)
 	x.finish(x.dispatchFiles(rest))
 }
@@ -43,14 +44,14 @@ func (x *exchange) dispatchFiles(rest string) error {
 		if err := x.gw.backend.Uploads.Delete(x.r.Context(), id, x.key); err != nil {
 			return fileNotFound(id, err)
 		}
-		if x.d.name() == model.Anthropic {
+		if x.d.Dialect() == model.Anthropic {
 			return x.writeJSON(map[string]any{"id": id, "type": "file_deleted"})
 		}
 		return x.writeJSON(map[string]any{"id": id, "object": "file", "deleted": true})
 	case id != "" && verb == "content" && reads:
 		return x.fileContent(id)
 	case verb != "" && verb != "content":
-		return &fault{status: http.StatusNotFound, message: "Invalid URL (" + x.r.Method + " " + artel.Shorten(x.r.URL.Path, 200) + ")"}
+		return &provider.Fault{Status: http.StatusNotFound, Message: "Invalid URL (" + x.r.Method + " " + artel.Shorten(x.r.URL.Path, 200) + ")"}
 	}
 	return notAllowed(x.r)
 }
@@ -59,7 +60,7 @@ func fileNotFound(id string, err error) error {
 	if artel.KindOf(err) != artel.NotFound {
 		return err
 	}
-	return &fault{status: http.StatusNotFound, code: "file_not_found", param: "id", message: "No such File object: " + artel.Shorten(id, 100)}
+	return &provider.Fault{Status: http.StatusNotFound, Code: "file_not_found", Param: "id", Message: "No such File object: " + artel.Shorten(id, 100)}
 }
 
 // The limits of expires_after are those of the OpenAI API.
@@ -72,6 +73,11 @@ const (
 // upload stores the file of a form, whose fields may be in any order.
 func (x *exchange) upload() error {
 	ctx := x.r.Context()
+	decoded, err := x.decodeBody()
+	if err != nil {
+		return err
+	}
+	defer decoded()
 	var file *backend.Upload
 	fields := map[string]string{}
 	for part, err := range form.Parts(x.r.Body, x.r.Header.Get("Content-Type")) {
@@ -80,7 +86,7 @@ func (x *exchange) upload() error {
 		}
 		if part.Name == "file" {
 			if file != nil {
-				return invalid("A request uploads one file, and this one has two.")
+				return provider.InvalidRequest("A request uploads one file, and this one has two.")
 			}
 			f, err := x.gw.backend.Uploads.Stage(ctx, part, part.Filename, part.ContentType)
 			if err != nil {
@@ -94,17 +100,17 @@ func (x *exchange) upload() error {
 			return err
 		}
 		if len(value) > maxFieldBytes {
-			return invalid("The field %s has more than %d bytes.", artel.Shorten(part.Name, 80), maxFieldBytes)
+			return provider.InvalidRequest("The field %s has more than %d bytes.", artel.Shorten(part.Name, 80), maxFieldBytes)
 		}
 		fields[part.Name] = string(value)
 	}
 	switch {
 	case file == nil:
-		return &fault{status: http.StatusBadRequest, param: "file", message: "'file' is a required property"}
+		return &provider.Fault{Status: http.StatusBadRequest, Param: "file", Message: "'file' is a required property"}
 	case file.Filename == "":
-		return &fault{status: http.StatusBadRequest, param: "file", message: "The file has no name."}
-	case fields["purpose"] == "" && x.d.name() != model.Anthropic:
-		return &fault{status: http.StatusBadRequest, param: "purpose", message: "'purpose' is a required property"}
+		return &provider.Fault{Status: http.StatusBadRequest, Param: "file", Message: "The file has no name."}
+	case fields["purpose"] == "" && x.d.Dialect() != model.Anthropic:
+		return &provider.Fault{Status: http.StatusBadRequest, Param: "purpose", Message: "'purpose' is a required property"}
 	}
 	life, err := expiryOf(fields)
 	if err != nil {
@@ -128,9 +134,9 @@ func expiryOf(fields map[string]string) (time.Duration, error) {
 	n, err := strconv.ParseInt(seconds, 10, 32)
 	life := time.Duration(n) * time.Second
 	if err != nil || fields["expires_after[anchor]"] != "created_at" || life < minExpiry || life > maxExpiry {
-		return 0, &fault{
-			status: http.StatusBadRequest, param: "expires_after",
-			message: "'expires_after' wants the anchor created_at and between 3600 and 2592000 seconds.",
+		return 0, &provider.Fault{
+			Status: http.StatusBadRequest, Param: "expires_after",
+			Message: "'expires_after' wants the anchor created_at and between 3600 and 2592000 seconds.",
 		}
 	}
 	return life, nil
@@ -138,7 +144,7 @@ func expiryOf(fields map[string]string) (time.Duration, error) {
 
 // fileObject describes a file in the format of the client's dialect.
 func (x *exchange) fileObject(f backend.Upload) any {
-	if x.d.name() == model.Anthropic {
+	if x.d.Dialect() == model.Anthropic {
 		return map[string]any{
 			"id": f.ID, "type": "file", "filename": f.Filename, "mime_type": f.Info.MediaType, "size_bytes": f.Info.Size,
 			"created_at": f.CreatedAt.Format(time.RFC3339), "downloadable": true,
@@ -156,7 +162,7 @@ func (x *exchange) fileObject(f backend.Upload) any {
 
 func (x *exchange) listFiles() error {
 	q := x.r.URL.Query()
-	anthropic := x.d.name() == model.Anthropic
+	anthropic := x.d.Dialect() == model.Anthropic
 	after, oldest, reversed := q.Get("after"), q.Get("order") == "asc", false
 	limit, most := 10_000, 10_000
 	if anthropic {
@@ -168,7 +174,7 @@ func (x *exchange) listFiles() error {
 	if s := q.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > most {
-			return &fault{status: http.StatusBadRequest, param: "limit", message: "'limit' wants a number from 1 to " + strconv.Itoa(most) + "."}
+			return &provider.Fault{Status: http.StatusBadRequest, Param: "limit", Message: "'limit' wants a number from 1 to " + strconv.Itoa(most) + "."}
 		}
 		limit = n
 	}
@@ -224,9 +230,7 @@ func (x *exchange) fileContent(id string) error {
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Filename}))
 	h.Set("ETag", `"`+string(f.Digest)+`"`)
-	x.started = true
-	w := &statusWriter{ResponseWriter: x.w, status: http.StatusOK}
-	http.ServeContent(w, x.r, "", f.CreatedAt, r)
-	x.entry.Status, x.entry.BytesOut = w.status, w.n
-	return nil
+	http.ServeContent(x.w, x.r, "", f.CreatedAt, r)
+	x.entry.Status = x.w.status
+	return writeError(x.w.failure())
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/gateway/backend"
 )
 
@@ -44,7 +45,7 @@ func form(t *testing.T, fields ...string) (body, contentType string) {
 // do makes any request and returns the answer with its body.
 func (b *bench) do(method, path, body string, header ...string) (*http.Response, string) {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), method, b.url+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(apptest.Context(b.t), method, b.url+path, strings.NewReader(body))
 	if err != nil {
 		b.t.Fatal(err)
 	}

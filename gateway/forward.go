@@ -3,7 +3,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,22 +16,37 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/internal/sse"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
 )
 
 // prepareForward prepares a request for a service of the same dialect.
-func (x *exchange) prepareForward(ctx context.Context, f provider.Forwarder, s model.Service, refused map[artel.Digest]bool) (prepared, error) {
+func (x *exchange) prepareForward(ctx context.Context, f provider.Forwarder, s *model.Service, refused map[artel.Digest]bool) (prepared, error) {
 	text, p, err := x.conform(ctx, s, refused)
 	if err != nil {
 		return prepared{}, err
 	}
-	if len(x.head.models) > 0 {
+	if len(x.head.Models) > 0 {
 		text = x.withModel(text, s)
 	}
+	text = x.withCacheMark(text, s)
 	out := outgoing{forwarder: f, request: p.request, text: text}
-	return prepared{request: p.request, changes: p.changes, send: func() error { return x.forward(ctx, s, out) }}, nil
+	x.hidesUsage = false
+	if _, refused := x.gw.noUsage.Load(s.ID); x.head.Stream && !s.Quirks().NoUsage && !refused {
+		out.text, x.hidesUsage = x.d.AskUsage(text)
+	}
+	send := func() error {
+		err := x.forward(ctx, s, out)
+		if c, ok := errors.AsType[*model.CallError](err); !ok || !x.hidesUsage || c.Status/100 != 4 || !strings.Contains(c.Message, "stream_options") {
+			return err
+		}
+		x.hidesUsage, out.text = false, text
+		if err = x.forward(ctx, s, out); err == nil { // otherwise something else was wrong
+			x.gw.noUsage.Store(s.ID, true)
+		}
+		return err
+	}
+	return prepared{request: p.request, changes: p.changes, send: send}, nil
 }
 
 // An outgoing request is forwarded: its JSON text, with the marks of payloads,
@@ -45,10 +59,10 @@ type outgoing struct {
 
 // send makes one call. Media that were uploaded to the service are sent by
 // name.
-func (x *exchange) send(ctx context.Context, s model.Service, o outgoing) (*http.Response, error) {
+func (x *exchange) send(ctx context.Context, s *model.Service, o outgoing) (*http.Response, error) {
 	send := func(r *model.Request) (*http.Response, error) {
 		body := x.extraction.Body([]byte(x.withUploads(o.text, r)), x.gw.backend.Blobs())
-		return o.forwarder.Forward(ctx, s, body, x.head.stream, x.forwardedHeaders())
+		return o.forwarder.Forward(ctx, s, body, x.head.Stream, x.forwardedHeaders())
 	}
 	h, ok := o.forwarder.(provider.Uploader)
 	if !ok || len(o.request.Messages) == 0 { // there are no media
@@ -60,10 +74,10 @@ func (x *exchange) send(ctx context.Context, s model.Service, o outgoing) (*http
 }
 
 // forward sends a request and passes the response back.
-func (x *exchange) forward(ctx context.Context, s model.Service, o outgoing) error {
-	caller := x.gw.backend.Caller()
+func (x *exchange) forward(ctx context.Context, s *model.Service, o outgoing) error {
+	caller := x.caller()
 	var a *response
-	leave, tries, err := caller.Try(ctx, s, func() (err error) {
+	leave, tries, err := caller.Try(ctx, *s, func() (err error) {
 		a, err = x.start(ctx, s, o, silenceLimitsOf(caller, s))
 		return err
 	})
@@ -73,7 +87,7 @@ func (x *exchange) forward(ctx context.Context, s model.Service, o outgoing) err
 	}
 	defer leave()
 	defer a.close()
-	if x.head.stream {
+	if x.head.Stream {
 		return x.relayStream(a)
 	}
 	return x.passBody(a)
@@ -106,7 +120,7 @@ const maxInspected = 1 << 20
 
 // start makes one call and reads enough of the response to tell it from an
 // error.
-func (x *exchange) start(ctx context.Context, s model.Service, o outgoing, silence silenceLimits) (*response, error) {
+func (x *exchange) start(ctx context.Context, s *model.Service, o outgoing, silence silenceLimits) (*response, error) {
 	call, cancel := context.WithCancelCause(ctx)
 	a := &response{failures: provider.Failures{Op: "gateway.Forward", Service: s}, silence: newSilenceTimer(silence, cancel)}
 	resp, err := x.send(call, s, o)
@@ -116,7 +130,8 @@ func (x *exchange) start(ctx context.Context, s model.Service, o outgoing, silen
 		return nil, err
 	}
 	a.resp = resp
-	if x.head.stream {
+	x.restoreBody(s, a)
+	if x.head.Stream {
 		err = x.startStream(ctx, a)
 	} else {
 		err = x.startBody(ctx, a)
@@ -132,7 +147,18 @@ func (x *exchange) start(ctx context.Context, s model.Service, o outgoing, silen
 func (x *exchange) forwardedHeaders() http.Header {
 	header := http.Header{}
 	for name, values := range x.r.Header {
-		if isForwarded(name) {
+		if isForwarded(name) || x.service.Extra.Forwards(name) {
+			header[name] = values
+		}
+	}
+	return header
+}
+
+// listedHeaders returns the headers of the client that the service gets by its list.
+func (x *exchange) listedHeaders() http.Header {
+	header := http.Header{}
+	for name, values := range x.r.Header {
+		if x.service.Extra.Forwards(name) {
 			header[name] = values
 		}
 	}
@@ -162,19 +188,44 @@ func (x *exchange) startStream(ctx context.Context, a *response) error {
 	}
 	a.buffers, a.buf = &x.gw.buffers, x.gw.buffers.get()
 	a.events = newEventReader(a.silence.reader(a.resp.Body), a.buf)
-	run, err := a.events.next()
-	if err != nil {
-		return x.readError(ctx, a, err)
+	for {
+		run, err := a.events.next()
+		if err != nil {
+			return x.readError(ctx, a, err)
+		}
+		answers, err := x.answers(a, run)
+		if err != nil {
+			return err
+		}
+		if a.first == nil && answers {
+			a.first = run
+		} else {
+			a.first = append(a.first, run...)
+		}
+		if answers || len(a.first) > maxInspected {
+			return nil
+		}
 	}
-	event := firstOf(run)
-	if v := x.d.inspect(event); v.failed || v.errorBegins {
-		return a.failures.Reported(dataOf(event))
+}
+
+// answers reports whether the answer itself begins in a run of events, and not only
+// its prelude. The error is that of an event before the answer.
+func (x *exchange) answers(a *response, run []byte) (bool, error) {
+	for len(run) > 0 {
+		event := firstOf(run)
+		run = run[len(event):]
+		data := provider.EventData(event)
+		if v := x.d.Inspect(event); v.Failed || v.ErrorBegins {
+			return false, a.failures.Reported(data)
+		}
+		if !isData(data) {
+			return false, a.failures.Broken(garbage)
+		}
+		if len(data) > 0 && !x.d.IsPrelude(event) {
+			return true, x.filtered(data)
+		}
 	}
-	if data := dataOf(event); len(data) > 0 && data[0] == '{' && !gjson.ValidBytes(data) {
-		return a.failures.Broken("the stream has an event that is not valid JSON")
-	}
-	a.first = run
-	return nil
+	return false, nil
 }
 
 // readError converts an error of reading a stream or a body.
@@ -216,50 +267,47 @@ func (x *exchange) startBody(ctx context.Context, a *response) error {
 	if !gjson.ValidBytes(first) {
 		return a.failures.Broken("the answer is not valid JSON")
 	}
-	usage, ok := x.d.checkBody(first)
+	usage, ok := x.d.CheckBody(first)
 	if !ok {
 		return a.failures.Reported(first)
 	}
 	x.entry.Usage = usage
-	return nil
+	x.rememberCalls(first)
+	return x.filtered(first)
 }
 
 // passBody sends a response that is not a stream to the client.
 func (x *exchange) passBody(a *response) error {
-	x.copyHeader(a, "application/json")
-	if n := a.resp.ContentLength; n >= 0 {
-		x.w.Header().Set("Content-Length", strconv.FormatInt(n, 10))
-	} else if a.complete {
-		x.w.Header().Set("Content-Length", strconv.Itoa(len(a.first)))
-	}
-	x.w.WriteHeader(http.StatusOK)
-	x.started = true
-	n, err := x.w.Write(a.first)
-	x.entry.BytesOut += int64(n)
+	x.w.begin(http.StatusOK, func(h http.Header) {
+		copyHeader(h, a, "application/json")
+		if n := a.resp.ContentLength; n >= 0 {
+			h.Set("Content-Length", strconv.FormatInt(n, 10))
+		} else if a.complete {
+			h.Set("Content-Length", strconv.Itoa(len(a.first)))
+		}
+	})
+	_, err := x.w.Write(a.first)
 	if err != nil || a.complete {
 		return writeError(err)
 	}
-	rest, err := io.Copy(x.w, a.silence.reader(a.resp.Body))
-	x.entry.BytesOut += rest
-	if err != nil {
+	usage := memberScanner{names: usageMembers}
+	_, _ = usage.Write(a.first)
+	_, err = io.Copy(io.MultiWriter(x.w, &usage), a.silence.reader(a.resp.Body))
+	x.entry.Usage = usage.usageIn(x.d)
+	switch unwritten := x.w.failure(); {
+	case unwritten != nil:
+		return writeError(unwritten)
+	case err != nil:
 		x.aborted = true
 		return x.readError(x.r.Context(), a, err)
 	}
 	return nil
 }
 
-func writeError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return artel.Errorf(artel.Canceled, "gateway", "", "the client did not take the answer: %w", err)
-}
-
 // copyHeader sets the header of a successful response.
-func (x *exchange) copyHeader(a *response, kind string) {
-	h := x.w.Header()
+func copyHeader(h http.Header, a *response, kind string) {
 	for name, values := range a.resp.Header {
-		if isReturned(name) {
+		if provider.IsReturned(name) {
 			h[name] = values
 		}
 	}
@@ -269,109 +317,12 @@ func (x *exchange) copyHeader(a *response, kind string) {
 	h.Set("Content-Type", kind)
 }
 
-// isReturned reports whether a service's header is sent to the client.
-func isReturned(name string) bool {
-	switch name {
-	case "X-Request-Id", "Request-Id":
-		return true
-	}
-	return strings.HasPrefix(name, "X-Ratelimit-") || strings.HasPrefix(name, "Anthropic-Ratelimit-") || strings.HasPrefix(name, "Openai-")
-}
-
-// relayStream passes complete events on as soon as they arrive. A stream that
-// breaks off ends with the dialect's error.
-func (x *exchange) relayStream(a *response) error {
-	x.copyHeader(a, "text/event-stream")
-	h := x.w.Header()
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no")
-	x.w.WriteHeader(http.StatusOK)
-	x.started = true
-	rc := http.NewResponseController(x.w)
-	first := bytes.Clone(firstOf(a.first))
-	var last []byte
-	var final bool
-	var reported error
-	var limited time.Time // when the write deadline was last set
-	run := a.first
-	for {
-		var v eventInfo
-		rest := run
-		if x.d.skippable(run) {
-			rest = nil
-		}
-		last = append(last[:0], a.events.last()...)
-		for len(rest) > 0 && !v.end && !v.failed {
-			event := firstOf(rest)
-			rest = rest[len(event):]
-			v = x.d.inspect(event)
-			if v.usage {
-				x.entry.Usage = x.d.usage(dataOf(event), x.entry.Usage)
-			}
-			if v.errorBegins || v.failed {
-				reported = a.failures.Reported(dataOf(event))
-			}
-			final = final || v.mayEnd
-			if v.end || v.failed {
-				run = run[:len(run)-len(rest)]
-			}
-		}
-		// The deadline of the last write may have passed while the model was
-		// thinking. Setting it costs as much as a write, so it is not exact.
-		if now := time.Now(); now.Sub(limited) > sse.WriteTimeout/10 {
-			_ = rc.SetWriteDeadline(now.Add(sse.WriteTimeout)) // not every connection has one
-			limited = now
-		}
-		n, err := x.w.Write(run)
-		x.entry.BytesOut += int64(n)
-		if err == nil && (!v.end || a.events.err == nil) { // otherwise the end of the response flushes it
-			err = rc.Flush()
-		}
-		switch {
-		case err != nil:
-			return writeError(err)
-		case v.failed:
-			return reported
-		case v.end && a.events.err != nil:
-			return nil
-		case v.end:
-			a.silence.reset(drainTime)
-			_, _ = io.Copy(io.Discard, io.LimitReader(a.resp.Body, 64<<10)) // so that the connection can be used again
-			return nil
-		}
-		run, err = a.events.next()
-		switch {
-		case err == nil:
-		case reported != nil:
-			return reported
-		case final && errors.Is(err, io.EOF):
-			return nil
-		default:
-			return x.endWithError(x.readError(x.r.Context(), a, err), rc, first, last)
-		}
-	}
-}
-
-// drainTime is how long a response may take to end after its last event.
-const drainTime = 250 * time.Millisecond
-
-// endWithError ends a stream with an error.
-func (x *exchange) endWithError(err error, rc *http.ResponseController, first, last []byte) error {
-	if clientLeft(x.r.Context()) {
-		return err
-	}
-	n, _ := x.w.Write(x.d.errorEvent(faultOf(err), first, last)) // the client may have left
-	x.entry.BytesOut += int64(n)
-	_ = rc.Flush()
-	return err
-}
-
 // silenceLimits are how long a service may be silent before its first byte and
 // between later ones.
 type silenceLimits struct{ first, between time.Duration }
 
-func silenceLimitsOf(c *model.Caller, s model.Service) silenceLimits {
-	return silenceLimits{c.FirstTimeout(s), c.IdleTimeout(s)}
+func silenceLimitsOf(c *model.Caller, s *model.Service) silenceLimits {
+	return silenceLimits{c.FirstTimeout(*s), c.IdleTimeout(*s)}
 }
 
 // A silenceTimer cancels a call that is silent for too long.
@@ -423,4 +374,21 @@ func (h timedReader) Read(b []byte) (int, error) {
 		h.q.limit = h.q.between
 	}
 	return n, err
+}
+
+// withModel returns text, the request's JSON, with the service's name of its
+// model.
+func (x *exchange) withModel(text string, s *model.Service) string {
+	h := x.head
+	if text != x.headText {
+		h, _ = provider.ReadHead(text)
+	}
+	name := provider.QuoteJSON(s.Model)
+	var edits []provider.Edit
+	for _, m := range h.Models {
+		if m.Of(text) != name {
+			edits = append(edits, provider.Edit{Span: m, With: name})
+		}
+	}
+	return provider.ApplyEdits(text, edits)
 }

@@ -14,6 +14,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/artelhq/artel/internal/sse"
+	"github.com/artelhq/artel/model/provider"
+	"github.com/artelhq/artel/model/provider/anthropic"
+	"github.com/artelhq/artel/model/provider/gemini"
+	"github.com/artelhq/artel/model/provider/openai"
+	"github.com/artelhq/artel/model/provider/responses"
 )
 
 // TestEventsStayAsTheyAre: however a stream comes in pieces, what is handed on
@@ -97,9 +102,9 @@ func FuzzEvents(f *testing.F) {
 			last := run
 			for rest := run; len(rest) > 0; rest = rest[len(last):] {
 				last = firstOf(rest)
-				for _, d := range []dialect{chat{}, responsesAPI{}, messages{}, generateContent{}} {
-					if v := d.inspect(last); v != (eventInfo{}) && d.skippable(run) {
-						t.Fatalf("%s: %q is called plain, and means %+v", d.name(), last, v)
+				for _, d := range []provider.Editor{openai.Editor(), responses.Editor(), anthropic.Editor(), gemini.Editor()} {
+					if v := d.Inspect(last); v != (provider.EventInfo{}) && d.Skippable(run) {
+						t.Fatalf("%s: %q is called plain, and means %+v", d.Dialect(), last, v)
 					}
 				}
 			}
@@ -146,6 +151,8 @@ func FuzzSpans(f *testing.F) {
 		`{"input":[{"type":"function_call_output","call_id":"c","output":"x"},{"type":"reasoning","encrypted_content":"artel1.x"},{"role":"user","content":"y"}]}`,
 		`{"contents":[{"parts":[{"functionResponse":{"name":"f","parts":[{"inlineData":{"data":"x"}}],"response":{"a":["b"]}}},{"file_data":{"file_uri":"u"}}]}]}`,
 		`{"model":"a","model":"b","messages":{"role":"user"}}`,
+		`{"input":[{"type":"function_call_output"}]}`,
+		`{"messages":[{"role":"tool"},{"role":"user","content":[{"type":"tool_result"},{"type":"image","source":{}}]}],"contents":[{"parts":[{"functionResponse":{}},{"inlineData":{}}]}]}`,
 	} {
 		f.Add(seed)
 	}
@@ -153,56 +160,56 @@ func FuzzSpans(f *testing.F) {
 		if !gjson.Valid(text) || !json.Valid([]byte(text)) {
 			return
 		}
-		h, ok := readHead(text)
-		for _, m := range h.models {
-			if !ok || !json.Valid([]byte(m.of(text))) {
-				t.Fatalf("the model is %q", m.of(text))
+		h, ok := provider.ReadHead(text)
+		for _, m := range h.Models {
+			if !ok || !json.Valid([]byte(m.Of(text))) {
+				t.Fatalf("the model is %q", m.Of(text))
 			}
 		}
-		for _, d := range []dialect{chat{}, messages{}, responsesAPI{}, generateContent{}} {
-			own := d.stripForeign(text)
+		for _, d := range []provider.Editor{openai.Editor(), anthropic.Editor(), responses.Editor(), gemini.Editor()} {
+			own := d.StripForeign(text)
 			if !json.Valid([]byte(own)) {
-				t.Fatalf("%s: %s", d.name(), own)
+				t.Fatalf("%s: %s", d.Dialect(), own)
 			}
-			l := d.scan(own)
-			var edits []edit
-			for _, m := range l.media {
-				if !json.Valid([]byte(m.part.of(own))) || m.slot.from < m.part.from || m.slot.to > m.part.to {
-					t.Fatalf("%s: a part is %q with %v", d.name(), m.part.of(own), m.slot)
+			l := d.Scan(own)
+			var edits []provider.Edit
+			for _, m := range l.Media {
+				if !json.Valid([]byte(m.Part.Of(own))) || m.Slot.From < m.Part.From || m.Slot.To > m.Part.To {
+					t.Fatalf("%s: a part is %q with %v", d.Dialect(), m.Part.Of(own), m.Slot)
 				}
-				edits = append(edits, edit{m.part, d.textPart("x")})
+				edits = append(edits, provider.Edit{Span: m.Part, With: d.TextPart("x")})
 			}
-			if !json.Valid([]byte(apply(own, edits))) {
-				t.Fatalf("%s: %s", d.name(), apply(own, edits))
+			if !json.Valid([]byte(provider.ApplyEdits(own, edits))) {
+				t.Fatalf("%s: %s", d.Dialect(), provider.ApplyEdits(own, edits))
 			}
-			for i, r := range l.results {
+			for i, r := range l.Results {
 				said := "y"
-				for _, s := range r.texts {
-					if own[s.from] != '"' {
-						t.Fatalf("%s: a text is %q", d.name(), s.of(own))
+				for _, s := range r.Texts {
+					if own[s.From] != '"' {
+						t.Fatalf("%s: a text is %q", d.Dialect(), s.Of(own))
 					}
 				}
-				if r.content.to == 0 {
+				if r.Content.To == 0 {
 					continue
 				}
-				for _, edits := range [][]edit{d.fillResult(own, r, &said, nil), d.fillResult(own, r, nil, []string{d.textPart("z")}), {{r.mediaMember, ""}}} {
-					if got := apply(own, edits); !json.Valid([]byte(got)) {
-						t.Fatalf("%s: result %d: %s", d.name(), i, got)
+				for _, edits := range [][]provider.Edit{d.FillResult(own, r, &said, nil), d.FillResult(own, r, nil, []string{d.TextPart("z")}), {{Span: r.MediaMember, With: ""}}} {
+					if got := provider.ApplyEdits(own, edits); !json.Valid([]byte(got)) {
+						t.Fatalf("%s: result %d: %s", d.Dialect(), i, got)
 					}
 				}
 			}
-			for i, e := range l.elements {
-				if got := apply(own, d.prependParts(own, e, []string{d.textPart("w")})); !json.Valid([]byte(got)) {
-					t.Fatalf("%s: joined %s", d.name(), got)
+			for i, e := range l.Elements {
+				if got := provider.ApplyEdits(own, d.PrependParts(own, e, []string{d.TextPart("w")})); !json.Valid([]byte(got)) {
+					t.Fatalf("%s: joined %s", d.Dialect(), got)
 				}
-				if e.insertAt > 0 {
-					if got := apply(own, []edit{{span{e.insertAt, e.insertAt}, "," + d.textPart("v")}}); !json.Valid([]byte(got)) {
-						t.Fatalf("%s: inside %s", d.name(), got)
+				if e.InsertAt > 0 {
+					if got := provider.ApplyEdits(own, []provider.Edit{{Span: provider.Span{From: e.InsertAt, To: e.InsertAt}, With: "," + d.TextPart("v")}}); !json.Valid([]byte(got)) {
+						t.Fatalf("%s: inside %s", d.Dialect(), got)
 					}
 				}
-				got := arrange(own, array{elements: spansOf(l.elements), after: map[int]string{i: d.userMessage([]string{d.textPart("u")}) + "," + d.filler()}}, nil)
+				got := provider.Arrange(own, provider.Array{Elements: spansOf(l.Elements), After: map[int]string{i: d.UserMessage([]string{d.TextPart("u")}) + "," + d.Filler()}}, nil)
 				if !json.Valid([]byte(got)) {
-					t.Fatalf("%s: after %d: %s", d.name(), i, got)
+					t.Fatalf("%s: after %d: %s", d.Dialect(), i, got)
 				}
 			}
 		}

@@ -5,8 +5,9 @@
 // have the shape of each dialect.
 //
 // Begin with [New]. Every request is rewritten first: refs become the media they
-// mean, base64 in the results of tools becomes media, and results that are too
-// long are stored and shown in part. Then it takes one of two paths:
+// mean, base64 in the results of tools becomes media (results.go), which is put back
+// into calls of the answer (restore.go), and results over a limit, if there is one,
+// are stored and shown in part. Then it takes one of two paths:
 //
 //   - If client and service speak the same dialect, the request is forwarded
 //     (forward.go): its JSON text is edited only where a rule demands it; all
@@ -28,7 +29,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -37,8 +38,6 @@ import (
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
-	"github.com/artelhq/artel/model/provider/anthropic"
-	"github.com/artelhq/artel/model/provider/gemini"
 )
 
 // Options configure a gateway.
@@ -50,6 +49,7 @@ type Options struct {
 	// goroutines at once. It must not block. May be nil.
 	OnRequest func(context.Context, Entry)
 	Log       *slog.Logger // nil: slog.Default
+	Origins   Origins      // of other sites whose pages may call the gateway
 
 	Backend backend.Options
 }
@@ -64,14 +64,19 @@ type (
 
 // Values of Change.Did, beside the steps of routing and [backend.Action].
 const (
-	DidResolve = "resolved"  // a ref was replaced by its bytes
-	DidFetch   = "fetched"   // an address was replaced by the bytes behind it
-	DidCarry   = "carried"   // media of a tool's result were sent in a message after it
-	DidMove    = "moved"     // a tool's result was moved to the others of its group
-	DidKeep    = "kept"      // a file was uploaded
-	DidAddress = "addressed" // media were sent as an address of this server that the service fetches
-	DidRemind  = "reminded"  // media were sent by the id under which the server had stored them
-	DidName    = "named"     // media were sent by the id of a file that the service has
+	DidResolve  = "resolved"   // a ref was replaced by its bytes
+	DidFetch    = "fetched"    // an address was replaced by the bytes behind it
+	DidCarry    = "carried"    // media of a tool's result were sent in a message after it
+	DidMove     = "moved"      // a tool's result was moved to the others of its group
+	DidSign     = "signed"     // a tool call got the signature back that its service had given it
+	DidKeep     = "kept"       // a file was uploaded
+	DidAddress  = "addressed"  // media were sent as an address of this server that the service fetches
+	DidRemind   = "reminded"   // media were sent by the id under which the server had stored them
+	DidRelabel  = "relabelled" // media were sent under the type of their bytes, not the declared one
+	DidDrop     = "dropped"    // a field of the request did not reach the service
+	DidCache    = "cached"     // a cache mark was added
+	DidFallBack = "fell_back"  // another service was asked; Service is the one that did not answer
+	DidName     = "named"      // media were sent by the id of a file that the service has
 )
 
 type server struct {
@@ -79,6 +84,8 @@ type server struct {
 	o       Options
 	counts  *countLimiter
 	buffers bufferPool
+	readers readerPool
+	noUsage sync.Map // the ids of services that refuse to be asked for the usage of a stream
 }
 
 // New returns the handler of the endpoints of all dialects, under /v1/ and
@@ -93,70 +100,8 @@ func New(a *app.App, o Options) http.Handler {
 	return &server{backend: backend.New(a, o.Backend), o: o, counts: &countLimiter{last: map[artel.ServiceID]time.Time{}}}
 }
 
-// Serves reports whether a path belongs to the gateway.
-func Serves(path string) bool {
-	return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v1beta/")
-}
-
-// ServeHTTP implements [http.Handler].
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path := r.URL.Path
-	if rest, ok := strings.CutPrefix(path, "/v1beta/"); ok {
-		s.serveGemini(w, r, rest)
-		return
-	}
-	d := dialectOf(r)
-	switch {
-	case path == "/v1/chat/completions":
-		s.generate(w, r, chat{})
-	case path == "/v1/responses":
-		s.generate(w, r, responsesAPI{})
-	case path == "/v1/responses/input_tokens":
-		s.countTokens(w, r, responsesAPI{}, func(n int) any { return map[string]any{"object": "response.input_tokens", "input_tokens": n} })
-	case path == "/v1/messages":
-		s.generate(w, r, messages{})
-	case path == "/v1/messages/count_tokens":
-		s.countTokens(w, r, messages{}, func(n int) any { return map[string]int{"input_tokens": n} })
-	case path == "/v1/models" || strings.HasPrefix(path, "/v1/models/"):
-		s.serveModels(w, r, d, strings.TrimPrefix(strings.TrimPrefix(path, "/v1/models"), "/"))
-	case path == "/v1/files" || strings.HasPrefix(path, "/v1/files/"):
-		s.serveFiles(w, r, d, strings.TrimPrefix(path, "/v1/files"))
-	default:
-		s.notFound(w, r, d)
-	}
-}
-
-// serveGemini serves the paths under /v1beta.
-func (s *server) serveGemini(w http.ResponseWriter, r *http.Request, path string) {
-	d := generateContent{}
-	_, method, ok := gemini.Target(r.URL.Path)
-	switch {
-	case ok && (method == "generateContent" || method == "streamGenerateContent"):
-		s.generate(w, r, d)
-	case ok && method == "countTokens":
-		s.countTokens(w, r, d, func(n int) any { return map[string]int{"totalTokens": n} })
-	case !ok && (path == "models" || strings.HasPrefix(path, "models/")):
-		s.serveModels(w, r, d, strings.TrimPrefix(strings.TrimPrefix(path, "models"), "/"))
-	default:
-		s.notFound(w, r, d)
-	}
-}
-
-func (s *server) notFound(w http.ResponseWriter, r *http.Request, d dialect) {
-	s.newExchange(w, r, d).finish(&fault{status: http.StatusNotFound, message: "Invalid URL (" + r.Method + " " + artel.Shorten(r.URL.Path, 200) + ")"})
-}
-
-// dialectOf returns the dialect of a request under /v1 whose path does not tell
-// it.
-func dialectOf(r *http.Request) dialect {
-	if r.Header.Get(anthropic.VersionHeader) != "" {
-		return messages{}
-	}
-	return chat{}
-}
-
 // generate serves a request for an answer of a model.
-func (s *server) generate(w http.ResponseWriter, r *http.Request, d dialect) {
+func (s *server) generate(w http.ResponseWriter, r *http.Request, d provider.Editor) {
 	x := s.newExchange(w, r, d)
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)

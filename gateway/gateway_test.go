@@ -33,7 +33,7 @@ func TestForward(t *testing.T) {
 		t.Errorf("by the model's name: %d", status)
 	}
 	status, body = b.post("/v1/chat/completions", asks("nothing", ""))
-	if message, code := errorOf(t, body); status != 404 || code != "model_not_found" || !strings.Contains(message, "`nothing`") {
+	if message, code := errorOf(t, body); status != 404 || code != "model_not_found" || !strings.Contains(message, "`nothing`") || !strings.Contains(message, "/v1/models") {
 		t.Errorf("%d %s", status, body)
 	}
 }

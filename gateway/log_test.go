@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/store"
@@ -36,7 +37,7 @@ func TestLog(t *testing.T) {
 
 	list := func(q gatewaylog.Query) []gatewaylog.GatewayEntry {
 		t.Helper()
-		items, _, err := b.app.GatewayLog.List(t.Context(), q)
+		items, _, err := b.app.GatewayLog.List(apptest.Context(t), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +64,7 @@ func TestLog(t *testing.T) {
 			t.Errorf("%s: %d entries, want %d", what, len(got), is.want)
 		}
 	}
-	if _, _, err := b.app.GatewayLog.List(t.Context(), gatewaylog.Query{Status: "6xx"}); artel.KindOf(err) != artel.Invalid {
+	if _, _, err := b.app.GatewayLog.List(apptest.Context(t), gatewaylog.Query{Status: "6xx"}); artel.KindOf(err) != artel.Invalid {
 		t.Error("a status that is none:", err)
 	}
 
@@ -74,7 +75,7 @@ func TestLog(t *testing.T) {
 	if s := fmt.Sprintf("%+v", all); strings.Contains(s, "a chart") || strings.Contains(s, encoded(png)[:40]) || strings.Contains(s, "sk-ci") {
 		t.Error("the log holds content:", s)
 	}
-	c, err := b.app.Files.Open(t.Context(), e.Changes[0].Ref.String())
+	c, err := b.app.Files.Open(apptest.Context(t), e.Changes[0].Ref.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,18 +100,18 @@ func TestLogBounds(t *testing.T) {
 					if i > each/8-20 {
 						changes = 201 // more than are kept
 					}
-					l.Add(t.Context(), gatewaylog.GatewayEntry{Status: 200, Changes: make([]gatewaylog.GatewayChange, changes)})
+					l.Add(apptest.Context(t), gatewaylog.GatewayEntry{Status: 200, Changes: make([]gatewaylog.GatewayChange, changes)})
 				}
 			})
 		}
 		wg.Wait()
-		if err := l.Flush(t.Context()); err != nil {
+		if err := l.Flush(apptest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	count, q := 0, gatewaylog.Query{Page: store.Page{Limit: 500}}
 	for {
-		items, next, err := l.List(t.Context(), q)
+		items, next, err := l.List(apptest.Context(t), q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,6 +60,14 @@ func TestOddParts(t *testing.T) {
 		"base64": `{"type":"image","source_type":"base64","mime_type":"image/png","data":"` + encoded(png) + `"}`,
 		"url":    `{ "type":"image", "source_type":"url", "url":` + quoted(webPicture) + `, "mime_type":"image/png", "metadata":{"a":1} }`,
 		"id":     `{"type":"image","source_type":"id","id":"file-abc"}`,
+
+		"base64 of LangChain 1":               `{"type":"image","mime_type":"image/png","base64":"` + encoded(png) + `","id":"lc_1","index":0}`,
+		"base64 of LangChain 1 in JavaScript": `{"type":"image","mimeType":"image/png","data":"` + encoded(png) + `","metadata":{}}`,
+		"base64 as a file":                    `{"type":"file","mime_type":"image/png","base64":"` + encoded(png) + `"}`,
+		"base64 of langchaingo":               `{"type":"binary","binary":{"mime_type":"image/png","data":"` + encoded(png) + `"}}`,
+		"url of LangChain 1":                  `{"type":"image","url":` + quoted(webPicture) + `}`,
+		"id of LangChain 1":                   `{"type":"image","file_id":"file-abc"}`,
+		"id of LangChain 1 in JavaScript":     `{"type":"image","fileId":"file-abc"}`,
 	}
 	for _, c := range turns() {
 		t.Run(c.service, func(t *testing.T) {
@@ -72,16 +80,17 @@ func TestOddParts(t *testing.T) {
 			if c.service == "responses" {
 				text = `{"type":"input_text","text":"see"}`
 			}
-			for kind, part := range odd {
+			for what, part := range odd {
+				kind, _, _ := strings.Cut(what, " ")
 				if status, body := b.post(c.path, c.write(c.service, `"seen"`, "["+text+" , "+part+"]"), c.header...); status != 200 || !has(b.did(), "repaired") {
-					t.Errorf("%s, in a message: %d %s, did %v", kind, status, body, b.did())
+					t.Errorf("%s, in a message: %d %s, did %v", what, status, body, b.did())
 				}
 				if !strings.Contains(b.last(), "["+text+" , "+want[kind]+"]") {
-					t.Errorf("%s, in a message: sent %s", kind, b.last())
+					t.Errorf("%s, in a message: sent %s", what, b.last())
 				}
 				status, body := b.post(c.path, c.write(c.service, "["+text+","+part+"]", `"look"`), c.header...)
 				if status != 200 || !has(b.did(), "repaired") || b.entry().Changes[0].Call != "call_1" || !strings.Contains(b.last(), want[kind]) {
-					t.Errorf("%s, in a result: %d %s, did %+v, sent %s", kind, status, body, b.entry().Changes, b.last())
+					t.Errorf("%s, in a result: %d %s, did %+v, sent %s", what, status, body, b.entry().Changes, b.last())
 				}
 				if c.service == "chat" { // which takes none there
 					label := `"content":"see"},{"role":"user","content":[{"type":"text","text":"file, from tool call call_1"},` + want[kind] + `]}`
@@ -91,7 +100,7 @@ func TestOddParts(t *testing.T) {
 				}
 				first := b.last()
 				if b.post(c.path, c.write(c.service, "["+text+","+part+"]", `"look"`), c.header...); b.last() != first {
-					t.Errorf("%s: the same request is other bytes", kind)
+					t.Errorf("%s: the same request is other bytes", what)
 				}
 				// For a service of another dialect.
 				if kind == "base64" {
@@ -114,12 +123,15 @@ func TestOddParts(t *testing.T) {
 				"a password":     strings.Replace(odd["url"], "https://", "https://a:b@", 1),
 				"no id":          strings.Replace(odd["id"], "file-abc", "", 1),
 				"no string":      strings.Replace(odd["id"], `"file-abc"`, `7`, 1),
+				"bytes as list":  `{"type":"image","mimeType":"image/png","data":{"0":137}}`,
+				"more of binary": strings.Replace(odd["base64 of langchaingo"], `"data"`, `"x":1,"data"`, 1),
+				"other binary":   strings.Replace(odd["base64 of langchaingo"], "image/png", "image/gif", 1),
 			} {
 				if c.refused(t, b, part); strings.Count(b.last(), part) != 2 || has(b.did(), "repaired") {
 					t.Errorf("%s: did %v, sent %s", what, b.did(), b.last())
 				}
 			}
-			b = newBench(t, setup{options: backend.Options{NoRepair: true}})
+			b = newBench(t, setup{options: backend.Options{Rewriting: backend.Rewriting{Repair: new(false)}}})
 			b.upstream = http.HandlerFunc(apis)
 			for kind, part := range odd {
 				if c.refused(t, b, part); strings.Count(b.last(), part) != 2 || has(b.did(), "repaired") {

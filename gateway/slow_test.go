@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/internal/sse"
 	"github.com/artelhq/artel/model"
 )
@@ -78,7 +79,7 @@ func testThinksLong(t *testing.T) {
 	for _, service := range []string{"chat", "other"} {
 		both.Go(func() {
 			w := &slowly{ResponseRecorder: httptest.NewRecorder()}
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(asks(service, `,"stream":true`)))
+			r := httptest.NewRequestWithContext(apptest.Context(t), http.MethodPost, "/v1/chat/completions", strings.NewReader(asks(service, `,"stream":true`)))
 			b.handler.ServeHTTP(w, r)
 			if w.Code != 200 || !strings.HasSuffix(w.Body.String(), "data: [DONE]\n\n") || w.late > 0 {
 				t.Errorf("%s: %d %q, %d writes without a time of their own", service, w.Code, w.Body, w.late)

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
+	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/anthropic"
 	"github.com/artelhq/artel/model/provider/responses"
 )
@@ -33,7 +34,7 @@ func TestWithout(t *testing.T) {
 		if len(want) == 0 && len(kept) > 0 {
 			want = append(want, "all")
 		}
-		got := apply(text, removeElements(gjson.Get(text, "l"), func(v gjson.Result) bool { return v.String() == "out" }, func() string { return `"all"` }))
+		got := provider.ApplyEdits(text, provider.RemoveElements(gjson.Get(text, "l"), func(v gjson.Result) bool { return v.String() == "out" }, func() string { return `"all"` }))
 		var list struct{ L []any }
 		if err := json.Unmarshal([]byte(got), &list); err != nil {
 			t.Fatalf("%s became %s: %v", text, got, err)
@@ -55,11 +56,11 @@ func TestForeignReasoningIsLinear(t *testing.T) {
 		text, want string
 	}{
 		{
-			messages{}.stripForeign, `{"messages":[{"role":"assistant","content":[` + strings.Repeat(thought+",", n) + `{"type":"text","text":"hi"}]},` +
+			anthropic.Editor().StripForeign, `{"messages":[{"role":"assistant","content":[` + strings.Repeat(thought+",", n) + `{"type":"text","text":"hi"}]},` +
 				`{"role":"assistant","content":[` + thought + `]}]}`,
 			`{"messages":[{"role":"assistant","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"so"}]}]}`,
 		},
-		{responsesAPI{}.stripForeign, `{"input":[` + strings.Repeat(item+",", n) + item + `]}`, `{"input":[]}`},
+		{responses.Editor().StripForeign, `{"input":[` + strings.Repeat(item+",", n) + item + `]}`, `{"input":[]}`},
 	} {
 		if got := tt.own(tt.text); got != tt.want {
 			t.Errorf("got %.200s, want %s", got, tt.want)

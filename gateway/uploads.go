@@ -3,12 +3,9 @@
 package gateway
 
 import (
-	"strings"
-
-	"github.com/tidwall/gjson"
-
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
 )
 
 // withUploads returns text with the names of uploaded media instead of their
@@ -21,18 +18,19 @@ func (x *exchange) withUploads(text string, r *model.Request) string {
 	for _, m := range mediaOf(r) {
 		types[m.Ref.Digest] = m
 	}
-	var edits []edit
-	for _, m := range x.scan(text).media {
-		found, ok := x.extraction.Find(m.value)
+	var edits []provider.Edit
+	l := x.scan(text)
+	for _, m := range l.Media {
+		found, ok := x.extraction.Find(m.Value)
 		name := r.Names[found.Digest]
-		if !ok || name.Text == "" || m.result >= 0 && x.d.name() == model.Gemini {
+		if !ok || name.Text == "" || m.Result >= 0 && l.Split {
 			continue // results of Gemini's functions hold bytes only
 		}
-		if part, ok := x.d.nameMedia(m.part.of(text), types[found.Digest], name); ok {
-			edits = append(edits, edit{m.part, part})
+		if part, ok := x.d.NameMedia(m.Part.Of(text), types[found.Digest], name); ok {
+			edits = append(edits, provider.Edit{Span: m.Part, With: part})
 		}
 	}
-	return apply(text, edits)
+	return provider.ApplyEdits(text, edits)
 }
 
 // mediaOf returns the media of a request, in order.
@@ -85,76 +83,4 @@ func (x *exchange) clearNamed() {
 	x.namedMu.Lock()
 	x.named = nil
 	x.namedMu.Unlock()
-}
-
-// nameMedia implements [partWriter]. Chat Completions takes file ids for PDF
-// only, and addresses for pictures only.
-func (chat) nameMedia(part string, _ artel.Media, name model.Name) (string, bool) {
-	done := false
-	out := editMembers(part, func(key string, value gjson.Result) (string, bool) {
-		switch {
-		case key == "file" && name.By == model.ByFileID:
-			done = true
-			return `"file":{"file_id":` + quote(name.Text) + `}`, true
-		case key == "image_url" && name.By == model.ByURL:
-			done = true
-			if !value.IsObject() {
-				return `"image_url":` + quote(name.Text), true
-			}
-			return `"image_url":` + editMembers(value.Raw, func(key string, _ gjson.Result) (string, bool) {
-				return `"url":` + quote(name.Text), key == "url"
-			}), true
-		}
-		return "", false
-	})
-	return out, done
-}
-
-// nameMedia implements [partWriter].
-func (responsesAPI) nameMedia(part string, _ artel.Media, name model.Name) (string, bool) {
-	done := false
-	out := editMembers(part, func(key string, _ gjson.Result) (string, bool) {
-		switch key {
-		case "image_url", "file_data":
-			done = true
-			if name.By == model.ByURL {
-				key = strings.Replace(key, "file_data", "file_url", 1)
-				return quote(key) + ":" + quote(name.Text), true
-			}
-			return `"file_id":` + quote(name.Text), true
-		case "filename":
-			return "", true // the service knows it, or takes none
-		}
-		return "", false
-	})
-	return out, done
-}
-
-// nameMedia implements [partWriter].
-func (messages) nameMedia(part string, _ artel.Media, name model.Name) (string, bool) {
-	done := false
-	out := editMembers(part, func(key string, _ gjson.Result) (string, bool) {
-		if key != "source" {
-			return "", false
-		}
-		done = true
-		if name.By == model.ByURL {
-			return `"source":{"type":"url","url":` + quote(name.Text) + `}`, true
-		}
-		return `"source":{"type":"file","file_id":` + quote(name.Text) + `}`, true
-	})
-	return out, done
-}
-
-// nameMedia implements [partWriter].
-func (generateContent) nameMedia(part string, m artel.Media, name model.Name) (string, bool) {
-	done := false
-	out := editMembers(part, func(key string, _ gjson.Result) (string, bool) {
-		if key != "inlineData" && key != "inline_data" {
-			return "", false
-		}
-		done = true
-		return `"fileData":{"mimeType":` + quote(m.MediaType) + `,"fileUri":` + quote(name.Text) + `}`, true
-	})
-	return out, done
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/store"
 )
@@ -298,7 +299,7 @@ func TestAcceptance(t *testing.T) {
 		digest := func(content string) artel.Digest { return artel.NewDigest(sha256.Sum256([]byte(content))) }
 		r.put("noise.bin", "", noise)
 		for name, content := range map[string]string{"damaged-red": red, "damaged-noise": noise} {
-			err := r.store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+			err := r.store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error {
 				v := artel.Version{Number: 1, Update: artel.UpdateCreate, InBlob: true, Digest: digest(content), MediaInfo: artel.MediaInfo{MediaType: "?", Kind: "?"}}
 				if _, err := tx.Journal.Append(artel.ConversationID(r.c), artel.ArtifactID(name), v, nil); err != nil {
 					return err

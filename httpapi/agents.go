@@ -32,6 +32,10 @@ type AgentFields struct {
 	Clock          AgentClock         `json:"clock,omitzero" doc:"the time that it is given"`
 	Processors     []pipeline.Setting `json:"processors,omitempty" doc:"of its file; what is set at /agents/{id}/processors goes before them"`
 	Compaction     AgentCompaction    `json:"compaction,omitzero"`
+	Sampling       pipeline.Sampling  `json:"sampling,omitzero" doc:"of every answer: temperature, top_p and stop; absent: the service's default"`
+
+	Character pipeline.Character `json:"character,omitzero" doc:"whom it plays: values of macros"`
+	Greetings []string           `json:"greetings,omitempty" doc:"first messages to choose from, with macros"`
 
 	Prompt string `json:"prompt,omitempty" doc:"the role prompt, with macros"`
 }
@@ -74,6 +78,7 @@ func AgentFieldsOf(d agent.Definition) AgentFields {
 		Name: d.Name, Description: d.Description, Service: d.Service, Fallbacks: d.Fallbacks, Tools: d.Tools, Subagents: d.Subagents,
 		Permissions: d.Permissions, Limits: AgentLimits(d.Limits), PresetMessages: d.Presets, Context: AgentContext(d.Context),
 		Clock: AgentClock(d.Clock), Processors: d.Processors, Compaction: AgentCompaction(d.Compaction), Prompt: d.Prompt,
+		Sampling: d.Sampling, Character: d.Character, Greetings: d.Greetings,
 	}
 }
 
@@ -82,7 +87,7 @@ func (a AgentFields) Definition() agent.Definition {
 	d := agent.Definition{
 		Name: a.Name, Description: a.Description, Service: a.Service, Fallbacks: a.Fallbacks, Tools: a.Tools, Subagents: a.Subagents,
 		Permissions: a.Permissions, Limits: agent.Limits(a.Limits), Presets: a.PresetMessages, Context: pipeline.Limits(a.Context),
-		Processors: a.Processors, Prompt: a.Prompt,
+		Processors: a.Processors, Prompt: a.Prompt, Sampling: a.Sampling, Character: a.Character, Greetings: a.Greetings,
 	}
 	d.Clock.Virtual, d.Clock.Real, d.Clock.Scale = a.Clock.Virtual, a.Clock.Real, a.Clock.Scale
 	d.Compaction.Threshold, d.Compaction.Off = a.Compaction.Threshold, a.Compaction.Off

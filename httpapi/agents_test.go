@@ -16,6 +16,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/httpapi"
 )
@@ -141,13 +142,13 @@ func TestAgents(t *testing.T) {
 func TestAgentsBelongToTheirOwner(t *testing.T) {
 	b := newBench(t, writes)
 	d := agent.Definition{Name: "mine", Prompt: "p"}
-	if _, err := b.app.Agents.Create(artel.WithOwner(t.Context(), "ann"), d); err != nil {
+	if _, err := b.app.Agents.Create(artel.WithOwner(apptest.Context(t), "ann"), d); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.app.Agents.Find(artel.WithOwner(t.Context(), "bob"), "mine"); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.app.Agents.Find(artel.WithOwner(apptest.Context(t), "bob"), "mine"); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("got %v", err)
 	}
-	if _, err := b.app.Agents.Create(artel.WithOwner(t.Context(), "bob"), d); err != nil {
+	if _, err := b.app.Agents.Create(artel.WithOwner(apptest.Context(t), "bob"), d); err != nil {
 		t.Errorf("the name is taken by another agent: %v", err)
 	}
 }
@@ -158,12 +159,13 @@ func TestAgentFields(t *testing.T) {
 		`"limits":{"turns":1,"tool_calls":2,"seconds":3,"tokens":4,"cost":0.5,"depth":6,"answer":7},` +
 		`"preset_messages":[{"id":"p","text":"t","place":{"depth":"1"}}],"context":{"max_tokens":1,"reply_reserve":0,"keep_chars":3},` +
 		`"clock":{"virtual":"1805-10-21T11:00:00Z","real":"2026-01-01T00:00:00Z","scale":2},"processors":[{"id":"merge-roles","enabled":false}],` +
-		`"compaction":{"threshold":50,"off":true},"prompt":"p"}`
+		`"compaction":{"threshold":50,"off":true},"sampling":{"temperature":0.5,"top_p":0.9,"stop":["x"],"reasoning":"low"},` +
+		`"character":{"name":"A","description":"d","personality":"p","scenario":"s","examples":"e","version":"1"},"greetings":["g"],"prompt":"p"}`
 	var d agent.Definition
 	if err := json.Unmarshal([]byte(whole), &d); err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []reflect.Value{reflect.ValueOf(d), reflect.ValueOf(d.Limits), reflect.ValueOf(d.Context), reflect.ValueOf(d.Clock), reflect.ValueOf(d.Compaction)} {
+	for _, v := range []reflect.Value{reflect.ValueOf(d), reflect.ValueOf(d.Limits), reflect.ValueOf(d.Context), reflect.ValueOf(d.Clock), reflect.ValueOf(d.Compaction), reflect.ValueOf(d.Sampling), reflect.ValueOf(d.Character)} {
 		for i := range v.NumField() {
 			if f := v.Type().Field(i); f.Tag.Get("json") != "-" && v.Field(i).IsZero() {
 				t.Errorf("the test says nothing about %s of %s", f.Name, v.Type())
@@ -190,7 +192,7 @@ func TestAgentFields(t *testing.T) {
 // TestAgentClient: programs in Go do the same by the client.
 func TestAgentClient(t *testing.T) {
 	b := newBench(t, writes)
-	ctx, pilot := t.Context(), httpapi.AgentFields{Name: "pilot", Description: "Brings ships in.", Prompt: "You are a pilot."}
+	ctx, pilot := apptest.Context(t), httpapi.AgentFields{Name: "pilot", Description: "Brings ships in.", Prompt: "You are a pilot."}
 	if got, err := b.client.CreateAgent(ctx, pilot); err != nil || got.Name != "pilot" || got.ReadOnly {
 		t.Fatalf("got %+v, %v", got, err)
 	}

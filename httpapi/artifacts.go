@@ -134,6 +134,7 @@ func (f *server) artifacts() {
 		func(ctx context.Context, in *struct {
 			ArtifactAt
 			TargetQuery
+			PagesQuery
 			Inline bool `query:"inline" doc:"carry a payload of any size; else one over 32 MB is named by its URL"`
 		},
 		) (*huma.StreamResponse, error) {
@@ -142,7 +143,7 @@ func (f *server) artifacts() {
 				return nil, err
 			}
 			target := in.target()
-			target.Inline = in.Inline
+			target.Inline, target.Pages = in.Inline, in.Pages
 			result, err := f.app.Artifacts.Route(ctx, c, id, at, target)
 			if err != nil {
 				return nil, err
@@ -168,6 +169,7 @@ type uploadInput struct {
 	OnceHeader
 	ContentType string `header:"Content-Type" doc:"the declared type of the bytes, or multipart/form-data"`
 	Filename    string `header:"X-Filename" maxLength:"3072" doc:"the file's name, percent-encoded UTF-8"`
+	Name        string `query:"filename" maxLength:"1024" doc:"the file's name, in the place of X-Filename"`
 	RawRequest
 }
 
@@ -213,12 +215,20 @@ func (f *server) uploads() {
 // stage stores the files of a request: one, or several as a form.
 func (f *server) stage(ctx context.Context, c artel.ConversationID, in *uploadInput) (staged []artifact.Staged, several bool, err error) {
 	if major, _, _ := mime.ParseMediaType(in.ContentType); major == "multipart/form-data" {
+		if in.Name != "" {
+			return nil, true, newProblem(http.StatusUnprocessableEntity, "invalid", "filename names the file of a raw body; each file of a form has a name of its own")
+		}
 		staged, err = f.stageForm(ctx, c, in)
 		return staged, true, err
 	}
 	name, err := filename(in.Filename)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, false, err
+	case name != "" && in.Name != "":
+		return nil, false, newProblem(http.StatusUnprocessableEntity, "invalid", "X-Filename and the query parameter filename both name the file; send one of them")
+	case name == "":
+		name = strings.TrimSpace(in.Name)
 	}
 	one, err := f.app.Artifacts.Stage(ctx, c, app.Upload{Body: form.Sent(in.request.Body), Filename: name, DeclaredType: declaredType(in.ContentType)})
 	return []artifact.Staged{one}, false, err

@@ -21,6 +21,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/store"
 )
@@ -99,7 +100,7 @@ func TestCDN(t *testing.T) {
 	away := http.Client{Transport: b.http.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	sent := func(method, path string) (string, *http.Response) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, b.url+path, nil)
+		req, err := http.NewRequestWithContext(apptest.Context(t), method, b.url+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

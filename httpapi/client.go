@@ -30,8 +30,9 @@ import (
 // Errors are [*Problem] if the server answered with one, and of kind
 // [artel.Unavailable] with the code [CodeUnreachable] if no server answered.
 type Client struct {
-	base string
-	http *http.Client
+	base  string
+	token string
+	http  *http.Client
 }
 
 // CodeUnreachable is the error code if no server answers, or another program
@@ -52,6 +53,13 @@ func NewClient(base string, h *http.Client) *Client {
 		h = http.DefaultClient
 	}
 	return &Client{base: strings.TrimRight(base, "/"), http: h}
+}
+
+// WithToken returns a client that sends a token with every request.
+func (c *Client) WithToken(token string) *Client {
+	with := *c
+	with.token = token
+	return &with
 }
 
 // CreateConversation creates a conversation.
@@ -121,6 +129,15 @@ func (c *Client) ToolServers(ctx context.Context) (out List[tool.ServerHealth], 
 // Probe tries out what a service accepts.
 func (c *Client) Probe(ctx context.Context, id artel.ServiceID) (out ProbeView, err error) {
 	return out, c.json(ctx, http.MethodPost, "/services/"+url.PathEscape(string(id))+"/probe", nil, &out)
+}
+
+// Forget drops a mark of a service, or with the id "" all of them.
+func (c *Client) Forget(ctx context.Context, id artel.ServiceID, mark string) error {
+	path := "/services/" + url.PathEscape(string(id)) + "/marks"
+	if mark != "" {
+		path += "/" + url.PathEscape(mark)
+	}
+	return c.json(ctx, http.MethodDelete, path, nil, nil)
 }
 
 // Upload uploads one file. size is -1 if unknown.
@@ -317,6 +334,9 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 	req, err := http.NewRequestWithContext(ctx, method, c.base+Base+path, body)
 	if err != nil {
 		return nil, artel.Errorf(artel.Invalid, "httpapi.Client", c.base, "not an address of a server: %w", err)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	return req, nil
 }

@@ -4,6 +4,7 @@ package httpapi
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -49,6 +50,27 @@ func (c *Client) Save(ctx context.Context, ref artel.Ref, s SavedArtifact) (out 
 	return out, c.write(ctx, http.MethodPut, pathOf(ref), ref.Version, true, s, &out)
 }
 
+// SaveFile stores bytes as the next version of an artifact, based on the version
+// of ref. declared is their media type; "": the server detects it. With
+// keepMarkers, a text is saved with the marks of unresolved conflicts. size is -1
+// if unknown.
+func (c *Client) SaveFile(ctx context.Context, ref artel.Ref, declared string, keepMarkers bool, r io.Reader, size int64) (out artel.Artifact, err error) {
+	path := pathOf(ref)
+	if keepMarkers {
+		path += "?conflict_markers=keep"
+	}
+	req, err := c.request(ctx, http.MethodPut, path, r)
+	if err != nil {
+		return out, err
+	}
+	req.ContentLength = size
+	if declared != "" && declared != "application/json" { // a JSON body is a change, not a file
+		req.Header.Set("Content-Type", declared)
+	}
+	expect(req, ref.Version, true)
+	return out, c.do(req, &out)
+}
+
 // Rename changes the title of an artifact.
 func (c *Client) Rename(ctx context.Context, ref artel.Ref, title string) (out artel.Artifact, err error) {
 	return out, c.write(ctx, http.MethodPatch, pathOf(ref), ref.Version, false, ArtifactChange{title}, &out)
@@ -72,11 +94,16 @@ func (c *Client) write(ctx context.Context, method, path string, version int, mu
 	if err != nil {
 		return err
 	}
+	expect(req, version, must)
+	return c.do(req, out)
+}
+
+// expect sets If-Match to a version; 0 is any.
+func expect(req *http.Request, version int, must bool) {
 	switch {
 	case version > 0:
 		req.Header.Set("If-Match", `"`+strconv.Itoa(version)+`"`)
 	case must:
 		req.Header.Set("If-Match", "*")
 	}
-	return c.do(req, out)
 }

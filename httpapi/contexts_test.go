@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/inspect"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/run/record"
@@ -28,7 +29,7 @@ func TestContextsOverHTTP(t *testing.T) {
 	run := b.ended(c, map[string]any{
 		"text": "see", "attachments": []string{"dot.txt"}, "seed": shown["seed"], "clock": map[string]any{"now": shown["clock"]},
 	})["id"].(string)
-	ctx := t.Context()
+	ctx := apptest.Context(t)
 	list, err := b.client.Contexts(ctx, artel.RunID(run))
 	if err != nil || len(list.Items) == 0 {
 		t.Fatal(list, err)
@@ -146,7 +147,7 @@ func TestLevelsOverHTTP(t *testing.T) {
 	}
 	b.problem(b.do("PUT", "/settings", `{"artel_settings":2}`), 422, "invalid")
 	b.problem(b.do("PUT", "/settings", `{"artel_settings":1,"services":{"demo":[{"id":"merge-roles","config":{"x":1}}]}}`), 422, "invalid")
-	empty, tag, err := b.client.SaveSettings(t.Context(), json.RawMessage(`{"artel_settings":1}`), "")
+	empty, tag, err := b.client.SaveSettings(apptest.Context(t), json.RawMessage(`{"artel_settings":1}`), "")
 	if err != nil || tag == "" || strings.Contains(string(empty), "services") {
 		t.Errorf("an empty file: %s %v", empty, err)
 	}
@@ -158,7 +159,7 @@ func TestSettingsAreCompared(t *testing.T) {
 	b := newBench(t, "")
 	b.object(b.do("PUT", "/me/profile", `{"name":"Ada","persona":"counts"}`), 200)
 	file := `{"artel_settings":1,"profile":{"name":"Eve"},"agents":{"nobody":[{"id":"merge-roles","enabled":false}]}}`
-	r, err := b.client.CompareSettings(t.Context(), json.RawMessage(file))
+	r, err := b.client.CompareSettings(apptest.Context(t), json.RawMessage(file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,10 +177,10 @@ func TestSettingsAreCompared(t *testing.T) {
 	if v := b.object(b.do("GET", "/me/profile", nil), 200); v["name"] != "Ada" {
 		t.Errorf("it was changed: %v", v)
 	}
-	if _, _, err := b.client.SaveSettings(t.Context(), json.RawMessage(file), r.ETag); err != nil {
+	if _, _, err := b.client.SaveSettings(apptest.Context(t), json.RawMessage(file), r.ETag); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := b.client.SaveSettings(t.Context(), json.RawMessage(file), r.ETag); err == nil {
+	if _, _, err := b.client.SaveSettings(apptest.Context(t), json.RawMessage(file), r.ETag); err == nil {
 		t.Error("the tag of what was replaced is taken again")
 	}
 	b.problem(b.do("POST", "/settings/compare", `{"artel_settings":9}`), 422, "invalid")
@@ -200,7 +201,7 @@ func TestProfileOverHTTP(t *testing.T) {
 	b.problem(b.do("PUT", "/me/profile", `{"language":"no language"}`), 422, "invalid")
 	b.problem(b.do("PUT", "/me/profile", `{"name":"`+strings.Repeat("a", 201)+`"}`), 413, "too_large")
 	c := b.conversation()
-	blocks, err := b.client.Preview(t.Context(), artel.ConversationID(c), httpapi.NewMessage{Text: "see"})
+	blocks, err := b.client.Preview(apptest.Context(t), artel.ConversationID(c), httpapi.NewMessage{Text: "see"})
 	if err != nil {
 		t.Fatal(err)
 	}

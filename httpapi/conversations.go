@@ -16,6 +16,8 @@ type NewConversation struct {
 	Title   string `json:"title,omitempty" maxLength:"256"`
 	Agent   string `json:"agent,omitempty" maxLength:"256"`
 	Service string `json:"service,omitempty" maxLength:"256"`
+
+	Greeting *int `json:"greeting,omitempty" minimum:"0" doc:"the greeting of the agent that becomes the first message, 0 is the first; absent: there is no message"`
 }
 
 // A ConversationChange is the body of PATCH /conversations/{cid}.
@@ -53,7 +55,7 @@ func (f *server) conversations() {
 			}
 			return answer(once(ctx, f, in.Key, []any{"conversation", n}, func() (artel.Conversation, error) {
 				return f.app.Conversations.Create(ctx, app.NewConversation{
-					Title: n.Title, Agent: artel.AgentName(n.Agent), Service: artel.ServiceID(n.Service),
+					Title: n.Title, Agent: artel.AgentName(n.Agent), Service: artel.ServiceID(n.Service), Greeting: n.Greeting,
 				})
 			}))
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/internal/sse"
+	"github.com/artelhq/artel/store"
 )
 
 type eventsInput struct {
@@ -24,7 +25,7 @@ type eventsInput struct {
 	After       int64  `query:"after" minimum:"0" doc:"begin after this number; Last-Event-ID wins"`
 	Cursor      int64  `query:"cursor" minimum:"0" doc:"what the page before returned; wins over after"`
 	Format      string `query:"format" enum:"sse,json" default:"sse" doc:"json pages the log instead of following it"`
-	Limit       int    `query:"limit" minimum:"1" maximum:"500" default:"500" doc:"of format=json"`
+	Limit       int    `query:"limit" minimum:"1" maximum:"500" default:"500" doc:"of format=json; a page with more than 4 MB of data ends earlier"`
 	LastEventID string `header:"Last-Event-ID" maxLength:"32"`
 }
 
@@ -51,14 +52,15 @@ const eventsDoc = "A frame has the event's number as `id`, its type as `event`, 
 	"`message_injected` `{injection_id, message}`: it stands in the conversation now\n" +
 	"- `compaction_requested` `{}`: the run at work sums up before its next model call, or before its end; `compaction_started` `{reason, service, tokens?, threshold?}`, " +
 	"`compaction_completed` `{ok, reason, message?, artifact?, replaced?, duration_ms, error?}` with `reason` one of threshold, overflow and requested\n" +
-	"- `message_muted` `{message_id, muted}`, `branch_switched` `{leaf}`\n" +
-	"- `permission_requested` `{permission_id, call_id, name, arguments, expires_at}`, `permission_resolved` `{permission_id, call_id, name, decision, reason}` with " +
+	"- `message_muted` `{message_id, muted}`, `message_edited` `{replaces, message}`: a person has written another answer in place of one, `branch_switched` `{leaf}`\n" +
+	"- `permission_requested` `{permission_id, call_id, name, arguments, expires_at, effect?, object?}`, `permission_resolved` `{permission_id, call_id, name, decision, reason}` with " +
 	"`decision` one of allow, deny and always, `reason` one of person, timeout and ended; `agent` and `within` name the agent that asks\n" +
 	"- `service_chosen` `{service, model, demo?, by, needs, candidates, selector?, problem?}`: what `auto` came to, with `by` one of order and selector; " +
 	"`conversation_titled` `{title, service, usage}`: a model was asked for a title\n" +
 	"- `retrying` `{service, attempt, of, wait_seconds, reason}`: a model call failed before anything was said, and attempt `attempt` of at most `of` comes in " +
 	"`wait_seconds`; `service_changed` `{from, to, model, demo?, reason}`: another service continues the run\n" +
-	"- `usage` `{service, usage}`, `run_resumed` `{attempt}`: the run continues after a stop, `run_finished` `{state, reply_id?, error?, usage}`"
+	"- `usage` `{service, purpose?, usage}` with `purpose` one of compaction, selection and rendition (a transcript or caption), absent for the agent's own call; " +
+	"`run_resumed` `{attempt, planned?}`: the run continues after a crash, or after a stop of the server (`planned`); `run_finished` `{state, reply_id?, error?, usage}`"
 
 func (f *server) events() {
 	op := f.op(http.MethodGet, "/conversations/{cid}/events", "follow-events", "Follow a conversation's log (server-sent events), or page through it", http.StatusOK)
@@ -81,7 +83,7 @@ func (f *server) events() {
 				return nil, err
 			}
 			next := ""
-			if len(events) == in.Limit {
+			if store.MayContinue(events, in.Limit) {
 				next = strconv.FormatInt(int64(events[len(events)-1].Seq), 10)
 			}
 			return jsonStream(listOf(events, next)), nil
@@ -134,7 +136,7 @@ func (f *server) follow(ctx context.Context, r *http.Request, w http.ResponseWri
 		}
 		if err != nil {
 			if kind := artel.KindOf(err); kind != artel.Canceled && kind != artel.NotFound {
-				f.o.Log.Warn("an event stream ended", "conversation", c, "err", err)
+				f.o.Log.WarnContext(ctx, "an event stream ended", "conversation", c, "err", err)
 			}
 			return
 		}

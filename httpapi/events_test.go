@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/httpapi"
 )
 
@@ -33,7 +34,7 @@ type frame struct{ id, event, data, comment string }
 // frames reads the stream at path until stop says so.
 func (b *bench) frames(path string, stop func(frame) bool, headers ...header) []frame {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(apptest.Context(b.t), 5*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "GET", b.url+path, nil)
 	if err != nil {
@@ -154,6 +155,40 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestLongPages: a page of a log with long events ends early, and its cursor leads to
+// the rest.
+func TestLongPages(t *testing.T) {
+	b := newBench(t, "-- turn 1 --\nShort.\n")
+	c := b.conversation()
+	b.object(b.do("POST", "/conversations/"+c+"/messages", `{"text":"Go."}`), 202)
+	path := "/conversations/" + c + "/events"
+	b.frames(path, func(f frame) bool { return f.event == "run_finished" })
+	messages := b.object(b.do("GET", "/conversations/"+c+"/messages", nil), 200)["items"].([]any)
+	answer := fmt.Sprint(messages[len(messages)-1].(map[string]any)["id"])
+	const n = 6
+	text := strings.Repeat("some words ", 80_000)
+	for range n {
+		b.object(b.do("POST", "/conversations/"+c+"/messages/"+answer+"/edit", `{"text":"`+text+`"}`), 202)
+	}
+	pages, edited, last := 0, 0, 0.0
+	for cursor := ""; pages == 0 || cursor != ""; pages++ {
+		page := b.object(b.do("GET", path+"?format=json&cursor="+cursor, nil), 200)
+		for _, item := range page["items"].([]any) {
+			e := item.(map[string]any)
+			if e["seq"] != last+1 {
+				t.Fatalf("got event %v after %v", e["seq"], last)
+			}
+			if last++; e["type"] == "message_edited" {
+				edited++
+			}
+		}
+		cursor, _ = page["next_cursor"].(string)
+	}
+	if pages != 2 || edited != n {
+		t.Errorf("%d pages have %d edits, want 2 with %d", pages, edited, n)
+	}
+}
+
 func TestLiveText(t *testing.T) {
 	b := newBench(t, "-- turn 1 --\nA long answer that comes in pieces.\n@hang\n")
 	c := b.conversation()
@@ -199,13 +234,13 @@ func TestReconnect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &http.Server{Handler: httpapi.New(a, httpapi.Options{})}
+		s := &http.Server{Handler: apptest.As(httpapi.New(a, httpapi.Options{}))}
 		go func() { _ = s.Serve(l) }()
 		return s, l.Addr().String()
 	}
 	first, addr := listen("127.0.0.1:0")
 	client := httpapi.NewClient("http://"+addr, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
-	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, stop := context.WithTimeout(apptest.Context(t), 5*time.Minute)
 	defer stop()
 	c, err := client.CreateConversation(ctx, newConversation)
 	if err != nil {
@@ -249,7 +284,7 @@ func TestReconnect(t *testing.T) {
 
 func TestClientErrors(t *testing.T) {
 	b := newBench(t, writes)
-	for _, err := range b.client.Events(t.Context(), "cnv_x", 0, time.Minute) {
+	for _, err := range b.client.Events(apptest.Context(t), "cnv_x", 0, time.Minute) {
 		if p, ok := asProblem(err); !ok || p.Status != 404 {
 			t.Errorf("got %v", err)
 		}
@@ -257,26 +292,26 @@ func TestClientErrors(t *testing.T) {
 	c := b.conversation()
 	b.ended(c, `{"text":"Go."}`)
 	id := artel.ConversationID(c)
-	if m, err := b.client.Messages(t.Context(), id, "", 2); err != nil || len(m.Items) != 2 || m.Next == "" {
+	if m, err := b.client.Messages(apptest.Context(t), id, "", 2); err != nil || len(m.Items) != 2 || m.Next == "" {
 		t.Errorf("got %+v, %v", m, err)
 	}
-	if l, err := b.client.Log(t.Context(), id, 3); err != nil || l.Items[0].Seq != 4 {
+	if l, err := b.client.Log(apptest.Context(t), id, 3); err != nil || l.Items[0].Seq != 4 {
 		t.Errorf("got %+v, %v", l, err)
 	}
-	if s, err := b.client.Services(t.Context()); err != nil || len(s.Items) != 2 {
+	if s, err := b.client.Services(apptest.Context(t)); err != nil || len(s.Items) != 2 {
 		t.Errorf("got %+v, %v", s, err)
 	}
-	if l, err := b.client.Conversations(t.Context(), "", 0); err != nil || len(l.Items) != 1 {
+	if l, err := b.client.Conversations(apptest.Context(t), "", 0); err != nil || len(l.Items) != 1 {
 		t.Errorf("got %+v, %v", l, err)
 	}
-	if _, err := b.client.Run(t.Context(), "run_x"); err == nil {
+	if _, err := b.client.Run(apptest.Context(t), "run_x"); err == nil {
 		t.Error("there is no such run")
 	}
-	if _, err := b.client.Cancel(t.Context(), "run_x"); err == nil {
+	if _, err := b.client.Cancel(apptest.Context(t), "run_x"); err == nil {
 		t.Error("there is no such run")
 	}
 	for what, base := range map[string]string{"nobody": "http://127.0.0.1:1", "no address": "http://%zz", "not Artel": strings.TrimSuffix(b.url, httpapi.Base) + "/healthz"} {
-		_, err := httpapi.NewClient(base, nil).CreateConversation(t.Context(), newConversation)
+		_, err := httpapi.NewClient(base, nil).CreateConversation(apptest.Context(t), newConversation)
 		if err == nil {
 			t.Errorf("%s: no error", what)
 		}
@@ -354,7 +389,7 @@ func (b *bench) headLeavesTheConnection(path string) {
 		if method == "GET" {
 			at += "?format=json"
 		}
-		req, err := http.NewRequestWithContext(b.t.Context(), method, b.url+at, nil)
+		req, err := http.NewRequestWithContext(apptest.Context(b.t), method, b.url+at, nil)
 		if err != nil {
 			b.t.Fatal(err)
 		}

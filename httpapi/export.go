@@ -73,7 +73,6 @@ func (f *server) serveExport(e app.Exported, err error) (*huma.StreamResponse, e
 		_, w := humago.Unwrap(hc)
 		late := &lateWriter{w: w, header: func(h http.Header) {
 			h.Set("Content-Type", e.MediaType)
-			h.Set("X-Content-Type-Options", "nosniff")
 			h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
 			h.Set("Content-Disposition", dispositionOf("attachment", e.Filename))
 			h.Set("Cache-Control", "private, no-cache")
@@ -89,7 +88,7 @@ func (f *server) serveExport(e app.Exported, err error) (*huma.StreamResponse, e
 			abortOn(err)
 			return
 		}
-		if p, ok := f.problem(err).(*Problem); ok {
+		if p, ok := f.problem(hc.Context(), err).(*Problem); ok {
 			writeProblem(w, p)
 		}
 	}}, nil

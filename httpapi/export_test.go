@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact/export"
 )
 
@@ -132,7 +133,7 @@ func TestExportConversation(t *testing.T) {
 	b.object(b.do("PUT", "/conversations/"+c+"/artifacts/note", "See <artifact:dot.png>.\n", ifMatch("*"), header{"Content-Type": "text/markdown"}), 200)
 	b.downloaded(b.do("GET", "/conversations/"+c+"/artifacts/note/export?format=html", nil), "text/html; charset=utf-8", "note.html", "3")
 	body := b.downloaded(b.do("GET", "/conversations/"+c+"/export?format=zip", nil, header{"Accept-Language": "zh-CN"}), "application/zip", "Q3_ plan_notes.zip", "")
-	z, err := export.ReadZIP(t.Context(), bytes.NewReader(body), int64(len(body)), export.ReadOptions{})
+	z, err := export.ReadZIP(apptest.Context(t), bytes.NewReader(body), int64(len(body)), export.ReadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestExportConversation(t *testing.T) {
 	if string(z.Conversation.ID) != c || z.Messages != len(messages) || z.Artifacts != 2 || z.Versions != 3 {
 		t.Errorf("got %d messages of %d, %d artifacts, %d versions", z.Messages, len(messages), z.Artifacts, z.Versions)
 	}
-	for a, err := range z.EachArtifact(t.Context()) {
+	for a, err := range z.EachArtifact(apptest.Context(t)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func TestExportClient(t *testing.T) {
 	c := b.conversation()
 	b.upload(c, "a.md", "text/markdown", "# Hi\n")
 	ref := artel.Ref{Conversation: artel.ConversationID(c), Artifact: "a.md", Version: 1}
-	d, err := b.client.Export(t.Context(), ref, "md")
+	d, err := b.client.Export(apptest.Context(t), ref, "md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,10 +182,10 @@ func TestExportClient(t *testing.T) {
 		t.Errorf("%q, %v, %+v", text, err, d)
 	}
 	ref.Version = 7
-	if _, err := b.client.Export(t.Context(), ref, "md"); err == nil || !strings.Contains(err.Error(), "7") {
+	if _, err := b.client.Export(apptest.Context(t), ref, "md"); err == nil || !strings.Contains(err.Error(), "7") {
 		t.Errorf("got %v", err)
 	}
-	if d, err = b.client.ExportConversation(t.Context(), ref.Conversation); err != nil {
+	if d, err = b.client.ExportConversation(apptest.Context(t), ref.Conversation); err != nil {
 		t.Fatal(err)
 	}
 	_ = d.Close()
@@ -223,7 +224,7 @@ func TestImport(t *testing.T) {
 	if list := b.object(b.do("GET", "/conversations", nil), 200)["items"].([]any); len(list) != 2 {
 		t.Errorf("%d conversations", len(list))
 	}
-	done, err := b.client.Import(t.Context(), bytes.NewReader(z), int64(len(z)))
+	done, err := b.client.Import(apptest.Context(t), bytes.NewReader(z), int64(len(z)))
 	if err != nil || done.Versions != 2 {
 		t.Errorf("%+v, %v", done, err)
 	}

@@ -5,7 +5,9 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"slices"
@@ -22,14 +24,24 @@ import (
 
 // A FileQuery says how to serve a file.
 type FileQuery struct {
-	Preview bool   `query:"preview" doc:"show PDF, SVG, HTML and XML in place, sandboxed, instead of offering them for download"`
-	Width   int    `query:"width" minimum:"1" maximum:"1024" doc:"of a picture: a small one, PNG or JPEG, at least so many pixels wide (in steps of 64, 128, 256, 512, 1024) where it has them"`
-	Dest    string `header:"Sec-Fetch-Dest" hidden:"true"`
+	Preview bool `query:"preview" doc:"show PDF, SVG, HTML and XML in place, sandboxed, instead of offering them for download"`
+	Width   int  `query:"width" minimum:"1" maximum:"1024" doc:"of a picture, or of the first page of a PDF: a small one, PNG or JPEG, at least so many pixels wide (in steps of 64, 128, 256, 512, 1024) where it has them"`
 }
 
 // A SignatureQuery opens a file without further rights.
 type SignatureQuery struct {
 	Sig string `query:"sig" maxLength:"512" doc:"a signature of this file, from POST …/sign; no other right is needed"`
+}
+
+// Resolve implements huma.Resolver: Sig is what [Guard] read.
+func (in *SignatureQuery) Resolve(ctx huma.Context) []error {
+	r, _ := humago.Unwrap(ctx)
+	sig, err := signatureOf(r.URL.RawQuery)
+	if err != nil {
+		return []error{newProblem(http.StatusForbidden, app.CodeSignatureInvalid, err.Error())}
+	}
+	in.Sig = sig
+	return nil
 }
 
 // A Signing asks for an address that opens a file.
@@ -134,33 +146,32 @@ func redirect(to string) *huma.StreamResponse {
 	}}
 }
 
-// activeDestinations are the destinations of a fetch for which a browser would
-// execute the file or apply it as a style. Files are served for none of them.
-func activeDestinations() []string {
-	return []string{"script", "style", "worker", "sharedworker", "serviceworker", "audioworklet", "paintworklet", "xslt", "manifest"}
-}
-
 // serveFile streams a file so that nothing in it can act on the page's origin:
-// types are not sniffed, scripts are off, and whatever a browser would run or
-// render is a download.
+// scripts are off, and whatever a browser would run or render is a download (see
+// also [Inert]). Pages that are shown in place are [inert].
 func serveFile(file app.File, q FileQuery) (*huma.StreamResponse, error) {
-	if slices.Contains(activeDestinations(), q.Dest) {
-		_ = file.Content.Close()
-		return nil, artel.Errorf(artel.Denied, "httpapi", "Sec-Fetch-Dest", "files are not served as %s: what people and models made never runs on this page", q.Dest)
+	var content io.ReadSeeker = file.Content
+	etag, mediaType := string(file.Digest), contentType(file.Info)
+	if q.Preview && isMarkup(file.Info.MediaType) {
+		if q.Preview = file.Info.Size <= maxPreview; q.Preview {
+			page, err := inert(file.Content, file.Info)
+			if err != nil {
+				return nil, errors.Join(err, file.Content.Close())
+			}
+			content, etag, mediaType = strings.NewReader(page), etag+"-preview", mime.FormatMediaType(file.Info.MediaType, map[string]string{"charset": "utf-8"})
+		}
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		defer file.Content.Close()
 		r, w := humago.Unwrap(hc)
 		h := w.Header()
-		h.Set("Content-Type", contentType(file.Info))
-		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Content-Type", mediaType)
 		h.Set("Content-Security-Policy", contentPolicy(file.Info))
 		h.Set("Content-Disposition", disposition(file, q.Preview))
-		h.Set("ETag", `"`+string(file.Digest)+`"`)
+		h.Set("ETag", `"`+etag+`"`)
 		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Vary", "Sec-Fetch-Dest") // a cached picture must not be reused for a script
 		setCacheHeaders(h, file)
-		http.ServeContent(w, r, "", file.Modified, file.Content)
+		http.ServeContent(w, r, "", file.Modified, content)
 	}}, nil
 }
 
@@ -207,7 +218,7 @@ func contentType(m artel.MediaInfo) string {
 func disposition(file app.File, preview bool) string {
 	kind := "attachment"
 	switch t := file.Info.MediaType; {
-	case t == "application/pdf", strings.Contains(t, "html"), strings.Contains(t, "xml"), strings.Contains(t, "xsl"):
+	case t == "application/pdf", isMarkup(t):
 		if preview {
 			kind = "inline"
 		}

@@ -15,8 +15,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 )
 
 func TestUpload(t *testing.T) {
@@ -152,6 +154,7 @@ func TestUploadIsRefused(t *testing.T) {
 // TestUploadStreams uploads much more than may stay in memory.
 func TestUploadStreams(t *testing.T) {
 	b := newBench(t, writes)
+	b.conversation() // the first request makes the operations
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -281,7 +284,7 @@ func TestCharsetOfRawText(t *testing.T) {
 
 func TestClientFiles(t *testing.T) {
 	b := newBench(t, writes)
-	ctx := t.Context()
+	ctx := apptest.Context(t)
 	c, err := b.client.CreateConversation(ctx, newConversation)
 	if err != nil {
 		t.Fatal(err)
@@ -310,5 +313,26 @@ func TestClientFiles(t *testing.T) {
 	_, err = b.client.Open(ctx, artel.Ref{Conversation: c.ID, Artifact: "nothing"})
 	if p, ok := asProblem(err); !ok || p.Status != http.StatusNotFound || p.Code != artel.CodeArtifactNotFound {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestLongFileNames: a name of megabytes would be in every list from then on.
+func TestLongFileNames(t *testing.T) {
+	b := newBench(t, writes)
+	c := b.conversation()
+	at := "/conversations/" + c + "/artifacts"
+	for _, name := range []string{strings.Repeat("x", 3_000_000) + ".txt", strings.Repeat("字", 1_000_000) + ".md", "x." + strings.Repeat("y", 1_000_000), strings.Repeat("😀", 70) + ".png"} {
+		body, contentType := form("file", name, "hello")
+		m := b.object(b.do("POST", at, body, header{"Content-Type": contentType}), 201)["items"].([]any)[0].(map[string]any)
+		got := m["filename"].(string)
+		if len(got) > 255 || len(got) < 200 || !utf8.ValidString(got) || strings.ContainsRune(got, '\ufffd') || strings.HasSuffix(name, ".md") != strings.HasSuffix(got, ".md") {
+			t.Errorf("a name of %d bytes: got %q of %d", len(name), got, len(got))
+		}
+		if got, ok := m["declared_type"].(string); ok && len(got) > 255 {
+			t.Errorf("the type has %d bytes", len(got))
+		}
+	}
+	if list := b.do("GET", at, nil); len(list.body) > 20_000 {
+		t.Errorf("the list has %d bytes", len(list.body))
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/media/mediatest"
+	"github.com/artelhq/artel/media/pdf"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/fake"
 	"github.com/artelhq/artel/model/provider/openai"
@@ -211,6 +213,61 @@ func TestWordsOverHTTP(t *testing.T) {
 		requests := server.Requests()[before:]
 		if len(requests) != 1 || len(requests[0].Media) != 1 || requests[0].Media[0].Size != int64(len(sample(t, name))) {
 			t.Errorf("%s: asked %+v", name, requests)
+		}
+	}
+}
+
+// TestPagesOverHTTP shows the pages of PDFs as agents get them: of a scan the first ones, and
+// of any the chosen ones, from an artifact and from bytes.
+func TestPagesOverHTTP(t *testing.T) {
+	t.Parallel()
+	engine := pdf.New(pdf.Options{})
+	t.Cleanup(func() { _ = engine.Close() })
+	b := newBench(t, writes, func(c *app.Config) {
+		c.Options.Artifacts.PDF = engine
+		c.Services.Replace([]model.Service{taking("T"), taking("V", artel.CanVision), taking("VF", artel.CanVision, artel.CanFile)}, nil, "")
+	})
+	c := b.conversation()
+	scan, report := mediatest.Scan(3), sample(t, "report.pdf")
+	b.upload(c, "scan.pdf", "", string(scan))
+	b.upload(c, "report.pdf", "", report)
+	for _, tt := range []struct {
+		file        string
+		data        []byte
+		query, step string
+		pages, left float64
+	}{
+		{"scan.pdf", scan, "service=V", "converted", 3, 0},
+		{"scan.pdf", scan, "service=V&forms=extracted", "converted", 3, 0},
+		{"scan.pdf", scan, "service=VF", "native", 0, 0},
+		{"scan.pdf", scan, "service=T&forms=extracted", "extracted", 0, 0},
+		{"report.pdf", []byte(report), "service=V", "described", 0, 0},
+		{"report.pdf", []byte(report), "service=V&forms=extracted", "extracted", 0, 0},
+		{"report.pdf", []byte(report), "service=V&pages=2", "converted", 1, 0},
+		{"report.pdf", []byte(report), "service=VF&pages=1-9", "converted", 2, 0},
+	} {
+		stored := b.object(b.do("GET", "/conversations/"+c+"/artifacts/"+tt.file+"/route?"+tt.query, nil), 200)
+		posted := b.object(b.do("POST", "/route?filename="+tt.file+"&"+tt.query, bytes.NewReader(tt.data), header{"Content-Type": "application/pdf"}), 200)
+		for name, m := range map[string]map[string]any{"stored": stored, "posted": posted} {
+			sent, _ := m["sent"].(map[string]any)
+			further, _ := m["furtherPages"].([]any)
+			left, _ := sent["pagesLeft"].(float64)
+			if m["step"] != tt.step || tt.pages > 0 && (sent["pages"] != tt.pages || len(further) != int(tt.pages)-1 || left != tt.left || m["imageUrl"] == nil || m["routing"] != "image_url") {
+				t.Errorf("%s?%s, %s: %v %v, %d further pages", tt.file, tt.query, name, m["step"], sent, len(further))
+			}
+		}
+		if diff := cmp.Diff(stored["furtherPages"], posted["furtherPages"]); diff != "" {
+			t.Errorf("%s?%s: the pages of the artifact are others than those of the bytes", tt.file, tt.query)
+		}
+	}
+	for query, status := range map[string]int{"service=V&pages=3": 404, "service=V&pages=all": 422, "service=V&pages=1-21": 413, "service=T&pages=1": 415} {
+		for name, a := range map[string]answered{
+			"stored": b.do("GET", "/conversations/"+c+"/artifacts/report.pdf/route?"+query, nil),
+			"posted": b.do("POST", "/route?filename=report.pdf&"+query, strings.NewReader(report), header{"Content-Type": "application/pdf"}),
+		} {
+			if a.StatusCode != status {
+				t.Errorf("%s, %s: %d %s", query, name, a.StatusCode, a.body)
+			}
 		}
 	}
 }

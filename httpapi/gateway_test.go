@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/gatewaylog"
 )
 
@@ -15,9 +16,9 @@ func TestGatewayLog(t *testing.T) {
 		t.Error("nothing was asked yet:", m)
 	}
 	for i := range 3 {
-		b.app.GatewayLog.Add(t.Context(), gatewaylog.GatewayEntry{Status: 200 + 229*(i%2), Key: "ci", Service: "a", Endpoint: fmt.Sprint("/v1/", i)})
+		b.app.GatewayLog.Add(apptest.Context(t), gatewaylog.GatewayEntry{Status: 200 + 229*(i%2), Key: "ci", Service: "a", Endpoint: fmt.Sprint("/v1/", i)})
 	}
-	if err := b.app.GatewayLog.Flush(t.Context()); err != nil {
+	if err := b.app.GatewayLog.Flush(apptest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	page := b.object(b.do("GET", "/gateway/log?limit=2&key=ci&service=a", ""), 200)

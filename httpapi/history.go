@@ -171,7 +171,7 @@ func (f *server) history() {
 		}
 		patch := d.Unified(id)
 		return &huma.StreamResponse{Body: func(hc huma.Context) {
-			hc.SetHeader("Vary", "Accept")
+			hc.AppendHeader("Vary", "Accept")
 			if unified {
 				sendText(hc, unifiedType, patch)
 				return

@@ -26,6 +26,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -33,6 +34,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/health"
 )
 
 // Options configure the handler; all are optional.
@@ -40,12 +42,17 @@ type Options struct {
 	Version   string        // shown in the OpenAPI document; "": "dev"
 	Heartbeat time.Duration // of silence on an event stream before a comment is sent; 0: 15 s
 	Log       *slog.Logger  // nil: slog.Default
+	// Ready returns why the server is not ready; empty if it is. nil: it always is.
+	Ready func(context.Context) []health.Cause
 }
 
 // Base is the path prefix of everything but the health check.
 const Base = "/api/v1"
 
-// New returns a handler for [Base] and for /healthz.
+// New returns a handler for [Base], for /healthz, which answers as long as the
+// process lives, and for /readyz, which says why the server cannot do its work. The operations and their
+// schemas are made for the first request below Base, since they take longer than
+// the rest of the start of a server.
 func New(a *app.App, o Options) http.Handler {
 	if o.Version == "" {
 		o.Version = "dev"
@@ -56,8 +63,28 @@ func New(a *app.App, o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	state := http.NewServeMux()
+	state.HandleFunc("GET /readyz", readiness(o.Ready))
+	state.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")
+	})
+	states := problems(state)
+	operations := sync.OnceValue(func() http.Handler { return problems(newOperations(a, o)) })
+	return Inert(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
+			states.ServeHTTP(w, r)
+			return
+		}
+		operations().ServeHTTP(w, r)
+	}))
+}
+
+// newOperations registers all operations of the API.
+func newOperations(a *app.App, o Options) *http.ServeMux {
 	mux := http.NewServeMux()
 	f := &server{app: a, api: humago.New(mux, config(o.Version)), o: o, keyLocks: newKeyLocks()}
+	f.api.UseMiddleware(knownQuery)
 	f.conversations()
 	f.runs()
 	f.control()
@@ -72,19 +99,18 @@ func New(a *app.App, o Options) http.Handler {
 	f.toolResults()
 	f.models()
 	f.agents()
+	f.books()
 	f.mechanisms()
 	f.pipeline()
 	f.settings()
 	f.contexts()
 	f.plugins()
 	f.tokens()
+	f.people()
 	f.rules()
 	f.gateway()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")
-	})
-	return problems(mux)
+	f.audit()
+	return mux
 }
 
 // A server has what the handlers share.
@@ -283,11 +309,11 @@ func register[I, O any](f *server, op huma.Operation, handler func(context.Conte
 	huma.Register(f.api, op, func(ctx context.Context, in *I) (out *O, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				out, err = nil, f.problem(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+				out, err = nil, f.problem(ctx, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 			}
 		}()
 		if out, err = handler(ctx, in); err != nil {
-			return nil, f.problem(err)
+			return nil, f.problem(ctx, err)
 		}
 		return out, nil
 	})

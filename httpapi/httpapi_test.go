@@ -15,21 +15,18 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
-	"github.com/artelhq/artel/store/sqlite"
 )
 
 // The clock of the backtracking regular expressions ends by itself, a second
@@ -45,24 +42,7 @@ type bench struct {
 	url    string // of the API, with Base
 	http   *http.Client
 	client *httpapi.Client
-	log    *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log    *apptest.Log
 }
 
 const (
@@ -72,56 +52,36 @@ const (
 
 // newApp makes an application whose model plays a scenario; "" is the demo's
 // own script. Each change may alter the configuration.
-func newApp(t testing.TB, scenario string, changes ...func(*app.Config)) (*app.App, *lockedBuffer) {
+func newApp(t testing.TB, scenario string, changes ...func(*app.Config)) (*app.App, *apptest.Log) {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	blobs := blob.NewMemory()
-	o := demo.Options{}
+	c, log := apptest.Config(t, nil)
 	if scenario != "" {
-		if o.Scenario, err = demo.ParseScenario([]byte(scenario)); err != nil {
+		script, err := demo.ParseScenario([]byte(scenario))
+		if err != nil {
 			t.Fatal(err)
 		}
+		c.Providers[model.Demo] = demo.New(c.Blobs, demo.Options{Scenario: script})
 	}
-	service := model.DemoService()
 	sees := model.Service{
 		ID: "sees", Name: "Sees", Dialect: model.OpenAI, BaseURL: "http://127.0.0.1:1", Model: "m", APIKey: secretKey, Origin: "test",
 		Capabilities: model.Merge(model.Capabilities{Input: model.Fact[[]artel.Capability]{
 			Value: []artel.Capability{artel.CanText, artel.CanVision}, Source: model.FromOperator,
 		}}),
 	}
-	log := &lockedBuffer{}
-	c := app.Config{
-		Store: s, Blobs: blobs, Notifier: event.NewNotifier(),
-		Services:  model.NewRegistry([]model.Service{service, sees}, service.ID),
-		Providers: map[model.Dialect]model.Provider{model.Demo: demo.New(blobs, o)},
-		Options: app.Options{
-			Log: slog.New(slog.NewTextHandler(log, nil)), SpoolDir: t.TempDir(), Artifacts: artifact.Options{MaxBytes: maxUpload},
-		},
-	}
+	service := model.DemoService()
+	c.Services = model.NewRegistry([]model.Service{service, sees}, service.ID)
+	c.Options.Artifacts.MaxBytes = maxUpload
 	for _, change := range changes {
 		change(&c)
 	}
-	a, err := app.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := a.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-		_ = s.Close()
-	})
-	return a, log
+	return apptest.Open(t, c), log
 }
 
 func newBench(t *testing.T, scenario string, changes ...func(*app.Config)) *bench {
 	t.Helper()
 	a, log := newApp(t, scenario, changes...)
 	h := httpapi.New(a, httpapi.Options{Heartbeat: 20 * time.Millisecond, Log: slog.New(slog.NewTextHandler(log, nil))})
-	server := httptest.NewServer(httpapi.Guard(h))
+	server := httptest.NewServer(apptest.As(httpapi.Guard(h)))
 	b := &bench{t: t, app: a, url: server.URL + httpapi.Base, http: server.Client(), log: log}
 	b.client = httpapi.NewClient(server.URL+"/", b.http)
 	t.Cleanup(func() {
@@ -165,7 +125,7 @@ func (b *bench) try(method, path string, body any, headers ...header) (answered,
 		}
 		r = bytes.NewReader(encoded)
 	}
-	req, err := http.NewRequestWithContext(b.t.Context(), method, b.url+path, r)
+	req, err := http.NewRequestWithContext(apptest.Context(b.t), method, b.url+path, r)
 	if err != nil {
 		return answered{}, err
 	}
@@ -241,7 +201,7 @@ func (b *bench) ended(c string, message any) map[string]any {
 
 func (b *bench) until(c string, meant func(artel.Event) bool) []artel.Event {
 	b.t.Helper()
-	ctx, stop := context.WithTimeout(b.t.Context(), 5*time.Minute)
+	ctx, stop := context.WithTimeout(apptest.Context(b.t), 5*time.Minute)
 	defer stop()
 	var all []artel.Event
 	for e, err := range b.client.Events(ctx, artel.ConversationID(c), 0, time.Second) {
@@ -428,6 +388,29 @@ func TestServices(t *testing.T) {
 	}
 }
 
+// The deployment's permissions hold for tools that clients call.
+func TestToolsThatAreNotAllowed(t *testing.T) {
+	b := newBench(t, "", func(c *app.Config) {
+		c.Permissions = agent.Permissions{"create_artifact": agent.Deny, "rewrite_artifact": agent.Ask, "*": agent.Ask, "list_artifacts": agent.Auto}
+	})
+	c := b.conversation()
+	at := "/conversations/" + c + "/tools/"
+	b.object(b.do("POST", at+"list_artifacts", `{}`), 200)
+	for _, confirm := range []string{"", "?confirm=true"} {
+		m := b.problem(b.do("POST", at+"create_artifact"+confirm, `{"id":"a","content":"b"}`), 403, "tool_denied")
+		if s := fmt.Sprint(m); !strings.Contains(s, `permissions has "create_artifact": deny`) {
+			t.Errorf("refused: %s", s)
+		}
+	}
+	for tool, rule := range map[string]string{"rewrite_artifact": "rewrite_artifact", "read_artifact": "*"} {
+		m := b.problem(b.do("POST", at+tool, `{"id":"a"}`), 403, "tool_needs_confirmation")
+		if s := fmt.Sprint(m); !strings.Contains(s, fmt.Sprintf("permissions has %q: ask", rule)) || !strings.Contains(s, "confirm=true") {
+			t.Errorf("refused: %s", s)
+		}
+		b.object(b.do("POST", at+tool+"?confirm=true", `{"id":"a"}`), 200)
+	}
+}
+
 func TestTools(t *testing.T) {
 	b := newBench(t, writes)
 	for _, item := range b.object(b.do("GET", "/tools", nil), 200)["items"].([]any) {
@@ -594,6 +577,22 @@ func TestEdit(t *testing.T) {
 	long := map[string]any{"content": strings.Repeat("x", 9<<19) + "y", "edits": []map[string]string{{"old": "xy", "new": "z"}}}
 	if m = b.object(b.do("POST", "/edit", long), 200); m["ok"] != true {
 		t.Errorf("a long text: got %v", m["error"])
+	}
+}
+
+// TestHealthIsCheap checks that a server answers the health check before the
+// operations and their schemas are made, by what it allocates.
+func TestHealthIsCheap(t *testing.T) {
+	a, _ := newApp(t, "")
+	allocations := testing.AllocsPerRun(3, func() {
+		w := httptest.NewRecorder()
+		httpapi.New(a, httpapi.Options{}).ServeHTTP(w, httptest.NewRequest("GET", "/healthz", nil))
+		if w.Code != 200 {
+			t.Errorf("got %d", w.Code)
+		}
+	})
+	if allocations > 1000 { // the operations take more than 50,000
+		t.Errorf("a new handler and its health check made %.0f allocations", allocations)
 	}
 }
 

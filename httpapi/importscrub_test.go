@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 )
 
 // rewritten is a ZIP whose conversation.json has new in the place of old.
@@ -57,7 +58,7 @@ func TestImportsLoseTheirMedia(t *testing.T) {
 	c := b.conversation()
 	b.ended(c, map[string]any{"text": "Look at PLACE, please."})
 	b.ended(c, map[string]any{"text": "And PLACE again."})
-	zipped, err := b.client.ExportConversation(t.Context(), artel.ConversationID(c))
+	zipped, err := b.client.ExportConversation(apptest.Context(t), artel.ConversationID(c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +68,11 @@ func TestImportsLoseTheirMedia(t *testing.T) {
 	}
 	png, encoded := sampleFile(t, "red.png")
 	changed := rewritten(t, content, "PLACE", "data:image/png;base64,"+encoded)
-	made, err := b.client.Import(t.Context(), bytes.NewReader(changed), int64(len(changed)))
+	made, err := b.client.Import(apptest.Context(t), bytes.NewReader(changed), int64(len(changed)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages, err := b.client.Messages(t.Context(), made.Conversation.ID, "", 100)
+	messages, err := b.client.Messages(apptest.Context(t), made.Conversation.ID, "", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestImportsLoseTheirMedia(t *testing.T) {
 	if strings.Contains(made.Conversation.Title, encoded[:20]) || refs < 2 {
 		t.Errorf("the title is %.100q, and there are %d refs", made.Conversation.Title, refs)
 	}
-	list, err := b.client.Artifacts(t.Context(), made.Conversation.ID)
+	list, err := b.client.Artifacts(apptest.Context(t), made.Conversation.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func TestImportsLoseTheirMedia(t *testing.T) {
 			if a.Source != artel.SourceToolResult || a.Size != int64(len(png)) {
 				t.Errorf("the picture is %+v", a)
 			}
-			view, err := b.client.Artifact(t.Context(), a.Ref)
+			view, err := b.client.Artifact(apptest.Context(t), a.Ref)
 			if err != nil || view.Digest != a.Digest {
 				t.Errorf("%+v, %v", view, err)
 			}

@@ -150,6 +150,11 @@ type TargetQuery struct {
 	Forms        []string `query:"forms" enum:"extracted,transcribed" doc:"what may stand in the place of bytes that the model cannot take, beside a converted picture and a description: the text taken out of a document; the words of a recording or of a picture, which a configured service is asked for"`
 }
 
+// A PagesQuery chooses pages of a document.
+type PagesQuery struct {
+	Pages string `query:"pages" maxLength:"40" doc:"of a PDF, pages to show as pictures, such as 3 or 21-24, at most 20; as an agent asks for them with get_artifact. Without it, a PDF whose text is missing or doubtful is shown by its first pages if the model sees and does not take it"`
+}
+
 func (q TargetQuery) target() app.Target {
 	t := app.Target{Service: artel.ServiceID(q.Service)}
 	for _, c := range q.Capabilities {
@@ -170,7 +175,7 @@ func bytesOp(op huma.Operation) huma.Operation {
 
 func routeOp(op huma.Operation) huma.Operation {
 	op.Responses["200"] = &huma.Response{
-		Description: "contentType, routing, content, imageUrl?, file?, metadata, isBinary, step, reason, need, suggestedServices, and sent where step is converted",
+		Description: "contentType, routing, content, imageUrl?, file?, metadata, isBinary, step, reason, need, suggestedServices, and sent where step is converted. Pages of a PDF are in imageUrl and furtherPages, and sent has pages and pagesLeft",
 		Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject}}},
 	}
 	return op
@@ -187,6 +192,7 @@ func (f *server) mechanisms() {
 		func(ctx context.Context, in *struct {
 			BodyInput
 			TargetQuery
+			PagesQuery
 		},
 		) (*huma.StreamResponse, error) {
 			// Route closes the bytes when it returns, so the answer is written
@@ -194,7 +200,9 @@ func (f *server) mechanisms() {
 			return &huma.StreamResponse{Body: func(hc huma.Context) {
 				_, w := humago.Unwrap(hc)
 				begun := false
-				err := f.app.Mechanisms.Route(ctx, in.upload(), in.target(), func(result *route.Result) error {
+				target := in.target()
+				target.Pages = in.Pages
+				err := f.app.Mechanisms.Route(ctx, in.upload(), target, func(result *route.Result) error {
 					begun = true
 					w.Header().Set("Content-Type", "application/json")
 					return result.Encode(ctx, w)
@@ -204,7 +212,7 @@ func (f *server) mechanisms() {
 				case begun:
 					abortOn(err)
 				default:
-					p, ok := errors.AsType[*Problem](f.problem(err))
+					p, ok := errors.AsType[*Problem](f.problem(ctx, err))
 					if !ok {
 						p = newProblem(http.StatusInternalServerError, string(artel.Internal), "internal error")
 					}

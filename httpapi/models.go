@@ -62,9 +62,14 @@ type ServicePlacement struct {
 // media is accepted or refused in a place, certain bytes are refused, or the
 // value of a limit.
 type ServiceMark struct {
+	ID        string           `json:"id" doc:"names it among the marks of its service"`
+	Dialect   model.Dialect    `json:"dialect,omitempty" doc:"in which it was observed; absent: all"`
+	Seen      int              `json:"seen,omitempty" doc:"refused requests that showed it; absent of what was tried out"`
+	Applies   bool             `json:"applies" doc:"it is used: it was tried out, or a second request has confirmed it"`
 	Place     model.Place      `json:"place,omitempty" doc:"user, tool, or after_tool; absent: of a limit"`
 	MediaType string           `json:"media_type,omitempty"`
 	Digest    artel.Digest     `json:"digest,omitempty"` // the bytes that it is about; absent: all of the type
+	Field     string           `json:"field,omitempty" doc:"of requests, which the model does not take, such as temperature"`
 	Limit     string           `json:"limit,omitempty" doc:"images, side, pages, item_bytes, or request_bytes"`
 	Value     int64            `json:"value,omitempty"` // of limit
 	OK        bool             `json:"ok"`              // taken and understood; never of a limit
@@ -81,7 +86,8 @@ func marksOf(marks []model.Mark) []ServiceMark {
 			continue // it is a fact of its own
 		}
 		out = append(out, ServiceMark{
-			Place: m.Place, MediaType: m.MediaType, Digest: m.Digest, Limit: string(m.Limit), Value: m.Value,
+			ID: m.Key(), Dialect: m.Dialect, Seen: m.Seen, Applies: m.Applies(),
+			Place: m.Place, MediaType: m.MediaType, Digest: m.Digest, Field: m.Field, Limit: string(m.Limit), Value: m.Value,
 			OK: m.OK, Source: m.Source, At: m.At, Until: m.Until, Evidence: m.Evidence,
 		})
 	}
@@ -161,7 +167,8 @@ func (f *server) serviceViews(ctx context.Context) []ServiceView {
 func (f *server) models() {
 	register(f, f.op(http.MethodGet, "/findings", "list-findings", "List where models were looked for and what came of it, in codes and values", http.StatusOK),
 		func(ctx context.Context, _ *none) (*body[List[model.Finding]], error) {
-			return answer(listOf(f.app.Models.Findings(ctx), ""), nil)
+			found, err := f.app.Models.Findings(ctx)
+			return answer(listOf(found, ""), err)
 		})
 	register(f, f.op(http.MethodPost, "/services/reload", "reload-services",
 		"Read anew which services are configured; when that fails, they stay as they were", http.StatusOK),
@@ -185,6 +192,18 @@ func (f *server) models() {
 				}
 			}
 			return answer(v, nil)
+		})
+	register(f, f.op(http.MethodDelete, "/services/{id}/marks", "forget-marks", "Forget what was tried out with a service and learned from its refusals", http.StatusNoContent),
+		func(ctx context.Context, in *serviceInput) (*none, error) {
+			return nil, f.app.Models.Forget(ctx, in.ID, "")
+		})
+	register(f, f.op(http.MethodDelete, "/services/{id}/marks/{mark}", "forget-mark", "Forget one thing that was tried out or learned", http.StatusNoContent),
+		func(ctx context.Context, in *struct {
+			ID   artel.ServiceID `path:"id" maxLength:"256"`
+			Mark string          `path:"mark" maxLength:"64"`
+		},
+		) (*none, error) {
+			return nil, f.app.Models.Forget(ctx, in.ID, in.Mark)
 		})
 	register(f, f.op(http.MethodGet, "/services", "list-services", "List the services with what is known of them and from where", http.StatusOK),
 		func(ctx context.Context, _ *none) (*body[List[ServiceView]], error) {

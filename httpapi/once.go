@@ -33,7 +33,7 @@ func once[T any](ctx context.Context, f *server, key string, request any, do fun
 		return out, err
 	}
 	digest := artel.NewDigest(sha256.Sum256(encoded))
-	unlock := f.keyLocks.lock(key)
+	unlock := f.keyLocks.lock(string(artel.OwnerOf(ctx)) + "\x00" + key) // owners do not wait for each other
 	defer unlock()
 	before, err := f.app.Answers.Find(ctx, key)
 	switch {
@@ -53,7 +53,7 @@ func once[T any](ctx context.Context, f *server, key string, request any, do fun
 	}
 	if err := f.app.Answers.Keep(ctx, store.Answer{Key: key, Request: digest, Status: http.StatusOK, Body: answered}); err != nil {
 		// The work is done; only a repetition is not prevented.
-		f.o.Log.Warn("an answer could not be remembered for its idempotency key", "err", err)
+		f.o.Log.WarnContext(ctx, "an answer could not be remembered for its idempotency key", "err", err)
 	}
 	return out, nil
 }

@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"net/http"
@@ -16,6 +17,9 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/app/health"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/internal/form"
 )
 
@@ -27,6 +31,8 @@ type Problem struct {
 	Detail string       `json:"detail"`
 	Code   string       `json:"code"`
 	Errors []FieldError `json:"errors,omitempty" doc:"what is wrong with single fields"`
+
+	Causes []health.Cause `json:"causes,omitempty" doc:"of /readyz: why the server is not ready"`
 
 	// Of a missing artifact, as in the results of tools.
 	Missing string `json:"error,omitempty"`
@@ -59,15 +65,16 @@ const problemType = "application/problem+json"
 
 // statuses maps kinds to HTTP statuses.
 var statuses = map[artel.Kind]int{
-	artel.Invalid:     http.StatusUnprocessableEntity,
-	artel.NotFound:    http.StatusNotFound,
-	artel.Conflict:    http.StatusConflict,
-	artel.Denied:      http.StatusForbidden,
-	artel.TooLarge:    http.StatusRequestEntityTooLarge,
-	artel.Unsupported: http.StatusUnsupportedMediaType,
-	artel.Unavailable: http.StatusServiceUnavailable,
-	artel.Canceled:    499, // the client has left
-	artel.Internal:    http.StatusInternalServerError,
+	artel.Invalid:         http.StatusUnprocessableEntity,
+	artel.NotFound:        http.StatusNotFound,
+	artel.Conflict:        http.StatusConflict,
+	artel.Denied:          http.StatusForbidden,
+	artel.Unauthenticated: http.StatusUnauthorized,
+	artel.TooLarge:        http.StatusRequestEntityTooLarge,
+	artel.Unsupported:     http.StatusUnsupportedMediaType,
+	artel.Unavailable:     http.StatusServiceUnavailable,
+	artel.Canceled:        499, // the client has left
+	artel.Internal:        http.StatusInternalServerError,
 }
 
 func newProblem(status int, code, detail string) *Problem {
@@ -80,17 +87,20 @@ func newProblem(status int, code, detail string) *Problem {
 
 // problem converts err for the client. Internal errors are logged under an id;
 // the client gets only the id.
-func (f *server) problem(err error) error {
+func (f *server) problem(ctx context.Context, err error) error {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	if s, ok := err.(huma.StatusError); ok {
 		return s
 	}
+	if d, ok := errors.AsType[*access.Delay](err); ok {
+		return huma.ErrorWithHeaders(newProblem(http.StatusTooManyRequests, access.CodeTooManyLogins, d.Error()), http.Header{"Retry-After": {d.Seconds()}})
+	}
 	kind, code := artel.KindOf(err), artel.CodeOf(err)
 	if kind == artel.Internal {
 		id := rand.Text()[:8]
-		f.o.Log.Error("a request failed", "error_id", id, "err", err)
+		f.o.Log.ErrorContext(ctx, "a request failed", "error_id", id, "err", err)
 		return newProblem(http.StatusInternalServerError, string(kind), "internal error "+id+"; the log says more")
 	}
 	p := newProblem(statuses[kind], code, err.Error())
@@ -102,6 +112,8 @@ func (f *server) problem(err error) error {
 		p = newProblem(http.StatusBadRequest, code, err.Error())
 	case app.CodeStale:
 		p = staleProblem(err)
+	case artifact.CodeMarkers:
+		p.Detail += "; ?conflict_markers=keep saves it with them"
 	case artel.CodeArtifactNotFound:
 		p.Missing = code
 		if e, ok := errors.AsType[*artel.Error](err); ok {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/httpapi"
 )
 
@@ -153,7 +154,7 @@ func FuzzBodies(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	a, log := newApp(f, "-- turn 1 --\nok\n")
-	h := httpapi.New(a, httpapi.Options{Log: slog.New(slog.DiscardHandler)})
+	h := apptest.As(httpapi.New(a, httpapi.Options{Log: slog.New(slog.DiscardHandler)}))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		post := func(path string) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()

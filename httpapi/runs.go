@@ -25,7 +25,7 @@ type NewMessage struct {
 
 // A Sent is the answer to a new message: a run has started or is queued.
 type Sent struct {
-	RunID     artel.RunID     `json:"run_id"`
+	RunID     artel.RunID     `json:"run_id" doc:"empty: an answer was edited, which starts no run"`
 	State     artel.RunState  `json:"state"`
 	MessageID artel.MessageID `json:"message_id"`
 	EventsURL string          `json:"events_url"`

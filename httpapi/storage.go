@@ -20,7 +20,7 @@ func (f *server) storage() {
 			return answer(f.app.Storage.Collect(ctx, app.CollectOptions{DryRun: in.DryRun, Grace: time.Duration(in.Grace) * time.Second}))
 		})
 	register(f, f.op(http.MethodGet, "/gc", "read-collection", "Say how far the collection of garbage is, or how the last one ended", http.StatusOK),
-		func(context.Context, *struct{}) (*body[app.CollectionState], error) {
-			return &body[app.CollectionState]{f.app.Storage.Collection()}, nil
+		func(ctx context.Context, _ *struct{}) (*body[app.CollectionState], error) {
+			return answer(f.app.Storage.Collection(ctx))
 		})
 }

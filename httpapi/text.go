@@ -54,7 +54,7 @@ func (f *server) texts() {
 		}
 		alone := in.Format == "text" || in.Format == "" && strings.Contains(in.Accept, markdownType)
 		return &huma.StreamResponse{Body: func(hc huma.Context) {
-			hc.SetHeader("Vary", "Accept")
+			hc.AppendHeader("Vary", "Accept")
 			if alone {
 				// Other types, which a browser might run, are sent as plain text.
 				kind := "text/plain"

@@ -19,6 +19,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/httpapi"
 )
 
@@ -33,7 +34,7 @@ func sampleFile(t *testing.T, name string) (b []byte, encoded string) {
 
 func (b *bench) takeResult(c artel.ConversationID, body string) app.ScrubbedResult {
 	b.t.Helper()
-	out, err := b.client.TakeResult(b.t.Context(), c, strings.NewReader(body))
+	out, err := b.client.TakeResult(apptest.Context(b.t), c, strings.NewReader(body))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func (b *bench) takeResult(c artel.ConversationID, body string) app.ScrubbedResu
 
 func TestToolResults(t *testing.T) {
 	b := newBench(t, "")
-	c, err := b.client.CreateConversation(t.Context(), httpapi.NewConversation{})
+	c, err := b.client.CreateConversation(apptest.Context(t), httpapi.NewConversation{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestToolResults(t *testing.T) {
 	if got.Metadata["saved_to_file"] != true || got.Metadata["content_type"] != "list" || len(got.Content) > 30_000 || !bytes.Contains(got.Content, []byte("read_artifact(id='result_1.json'")) {
 		t.Errorf("a long one: %.300s, %v", got.Content, got.Metadata)
 	}
-	list, err := b.client.Artifacts(t.Context(), c.ID)
+	list, err := b.client.Artifacts(apptest.Context(t), c.ID)
 	if err != nil || len(list.Items) != 2 || list.Items[0].Source != artel.SourceToolResult {
 		t.Errorf("%+v, %v", list.Items, err)
 	}
@@ -98,7 +99,7 @@ func TestToolResults(t *testing.T) {
 	if resp := b.do("POST", "/conversations/cnv_00000000000000000000000000/tool_results", whole); resp.StatusCode != 404 {
 		t.Errorf("of no conversation: %s", resp.Status)
 	}
-	if after, err := b.client.Artifacts(t.Context(), c.ID); err != nil || len(after.Items) != len(list.Items) {
+	if after, err := b.client.Artifacts(apptest.Context(t), c.ID); err != nil || len(after.Items) != len(list.Items) {
 		t.Errorf("refused results left artifacts: %+v", after.Items)
 	}
 }
@@ -123,7 +124,7 @@ func largeResult(encoded string, size int) io.Reader {
 
 func TestLargeToolResultsAreStreamed(t *testing.T) {
 	b := newBench(t, "", func(c *app.Config) { c.Options.Artifacts.MaxBytes = 100 << 20 })
-	c, err := b.client.CreateConversation(t.Context(), httpapi.NewConversation{})
+	c, err := b.client.CreateConversation(apptest.Context(t), httpapi.NewConversation{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestLargeToolResultsAreStreamed(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	got, err := b.client.TakeResult(t.Context(), c.ID, largeResult(encoded, 40<<20))
+	got, err := b.client.TakeResult(apptest.Context(t), c.ID, largeResult(encoded, 40<<20))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,11 +149,11 @@ func TestLargeToolResultsAreStreamed(t *testing.T) {
 
 func TestToolResultsWithTooMuchText(t *testing.T) {
 	b := newBench(t, "", func(c *app.Config) { c.Options.Artifacts.MaxText = 2048 })
-	c, err := b.client.CreateConversation(t.Context(), httpapi.NewConversation{})
+	c, err := b.client.CreateConversation(apptest.Context(t), httpapi.NewConversation{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.client.TakeResult(t.Context(), c.ID, strings.NewReader(`{"tool":"large","content":"`+strings.Repeat("word ", 500)+`"}`))
+	_, err = b.client.TakeResult(apptest.Context(t), c.ID, strings.NewReader(`{"tool":"large","content":"`+strings.Repeat("word ", 500)+`"}`))
 	if p, ok := asProblem(err); !ok || p.Status != http.StatusRequestEntityTooLarge || !strings.Contains(err.Error(), "2.0 KB") {
 		t.Errorf("got %v, want a refusal that says the limit", err)
 	}
@@ -160,16 +161,16 @@ func TestToolResultsWithTooMuchText(t *testing.T) {
 
 func TestMessagesLoseTheirMedia(t *testing.T) {
 	b := newBench(t, "")
-	c, err := b.client.CreateConversation(t.Context(), httpapi.NewConversation{})
+	c, err := b.client.CreateConversation(apptest.Context(t), httpapi.NewConversation{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	png, encoded := sampleFile(t, "red.png")
-	sent, err := b.client.Send(t.Context(), c.ID, httpapi.NewMessage{Text: "What is data:image/png;base64," + encoded + " about?"})
+	sent, err := b.client.Send(apptest.Context(t), c.ID, httpapi.NewMessage{Text: "What is data:image/png;base64," + encoded + " about?"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range b.client.Events(t.Context(), c.ID, 0, time.Minute) {
+	for e, err := range b.client.Events(apptest.Context(t), c.ID, 0, time.Minute) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +181,7 @@ func TestMessagesLoseTheirMedia(t *testing.T) {
 			break
 		}
 	}
-	messages, err := b.client.Messages(t.Context(), c.ID, "", 10)
+	messages, err := b.client.Messages(apptest.Context(t), c.ID, "", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,14 +190,14 @@ func TestMessagesLoseTheirMedia(t *testing.T) {
 	if m.ID != sent.MessageID || len(m.Parts) != 2 || m.Parts[0].(artel.Text).Text != "What is "+ref+" about?" || m.Parts[1].(artel.Media).Ref.String() != ref {
 		t.Errorf("the message is %+v", m.Parts)
 	}
-	if a, err := b.client.Artifact(t.Context(), m.Parts[1].(artel.Media).Ref); err != nil || a.Source != artel.SourceToolResult || a.Size != int64(len(png)) {
+	if a, err := b.client.Artifact(apptest.Context(t), m.Parts[1].(artel.Media).Ref); err != nil || a.Source != artel.SourceToolResult || a.Size != int64(len(png)) {
 		t.Errorf("the artifact is %+v, %v", a, err)
 	}
 	var conversation artel.Conversation
 	if err := json.Unmarshal(b.do("GET", "/conversations/"+string(c.ID), nil).body, &conversation); err != nil || conversation.Title != "What is [image/png, 96 bytes] about?" {
 		t.Errorf("the title is %q, %v", conversation.Title, err)
 	}
-	named, err := b.client.CreateConversation(t.Context(), httpapi.NewConversation{Title: "x " + encoded})
+	named, err := b.client.CreateConversation(apptest.Context(t), httpapi.NewConversation{Title: "x " + encoded})
 	if err != nil || named.Title != "x [image/png, 96 bytes]" {
 		t.Errorf("the title is %q, %v", named.Title, err)
 	}
@@ -205,7 +206,7 @@ func TestMessagesLoseTheirMedia(t *testing.T) {
 	if resp.StatusCode != 200 || strings.Contains(string(resp.body), encoded[:40]) {
 		t.Errorf("%s %.300s", resp.Status, resp.body)
 	}
-	if a, err := b.client.Artifact(t.Context(), artel.Ref{Conversation: c.ID, Artifact: "page"}); err != nil || a.Content == nil || !strings.Contains(*a.Content, encoded) {
+	if a, err := b.client.Artifact(apptest.Context(t), artel.Ref{Conversation: c.ID, Artifact: "page"}); err != nil || a.Content == nil || !strings.Contains(*a.Content, encoded) {
 		t.Errorf("the text is not as it was written: %+v, %v", a, err)
 	}
 }

@@ -29,7 +29,8 @@ func (f *server) tools() {
 
 	register(f, f.op(http.MethodGet, "/tools/servers", "list-tool-servers", "Say how the servers of tools (MCP) are doing", http.StatusOK),
 		func(ctx context.Context, _ *none) (*body[List[tool.ServerHealth]], error) {
-			return answer(listOf(f.app.Tools.Servers(ctx), ""), nil)
+			servers, err := f.app.Tools.Servers(ctx)
+			return answer(listOf(servers, ""), err)
 		})
 
 	register(f, f.op(http.MethodPost, "/conversations/{cid}/tools/{name}", "call-tool", "Run one tool outside a run", http.StatusOK, maxBody(textBody)),
@@ -37,8 +38,9 @@ func (f *server) tools() {
 			ConversationPath
 			OnceHeader
 			TargetQuery
-			Name string `path:"name"`
-			Body *json.RawMessage
+			Name    string `path:"name"`
+			Confirm bool   `query:"confirm" doc:"a user has agreed to this call, which the deployment's permissions set to ask"`
+			Body    *json.RawMessage
 		},
 		) (*body[ToolAnswer], error) {
 			c, err := in.id()
@@ -49,8 +51,8 @@ func (f *server) tools() {
 			if in.Body != nil {
 				args = *in.Body
 			}
-			return answer(once(ctx, f, in.Key, []any{"tool", c, in.Name, in.TargetQuery, args}, func() (ToolAnswer, error) {
-				result, err := f.app.Tools.Call(ctx, c, in.Name, args, in.target())
+			return answer(once(ctx, f, in.Key, []any{"tool", c, in.Name, in.TargetQuery, in.Confirm, args}, func() (ToolAnswer, error) {
+				result, err := f.app.Tools.Call(ctx, c, in.Name, args, in.target(), in.Confirm)
 				if err != nil {
 					return ToolAnswer{}, err
 				}

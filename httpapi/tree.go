@@ -61,7 +61,7 @@ func (f *server) tree() {
 			return sentOf(c, run), err
 		}))
 	}
-	register(f, f.op(http.MethodPost, path+"/edit", "edit-message", "Send a message in the place of another, on a branch beside it", http.StatusAccepted),
+	register(f, f.op(http.MethodPost, path+"/edit", "edit-message", "Replace a message by another text, on a branch beside it: a user message is sent, an answer is stored as edited", http.StatusAccepted),
 		func(ctx context.Context, in *struct {
 			MessagePath
 			OnceHeader

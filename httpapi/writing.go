@@ -184,6 +184,7 @@ func (f *server) writing() {
 type saveInput struct {
 	WriteInput
 	ContentType string `header:"Content-Type" doc:"application/json, or the type of the bytes"`
+	Markers     string `query:"conflict_markers" enum:"refuse,keep" default:"refuse" doc:"what to do with a text that has marks of unresolved conflicts which the newest version does not have"`
 	Title       string `header:"X-Title" maxLength:"3072" doc:"beside bytes: the new title, percent-encoded UTF-8"`
 	RawRequest
 }
@@ -206,6 +207,7 @@ func (f *server) saving() {
 		if err != nil {
 			return nil, err
 		}
+		draft.KeepMarkers = in.Markers == "keep"
 		return answerArtifact(f.app.Edits.Save(ctx, p, draft))
 	})
 	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}

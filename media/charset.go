@@ -343,6 +343,36 @@ func lookup(name string) (encoding.Encoding, error) {
 	return enc, err
 }
 
+// TextReader returns the text of r as UTF-8 while it is read. It decodes as [DecodeText]
+// does, and its errors are the same.
+func TextReader(r io.Reader, charset string) (io.Reader, error) {
+	name := charsetName(charset)
+	if name == "" || name == "utf-8" {
+		return unicode.UTF8.NewDecoder().Reader(r), nil
+	}
+	enc, err := lookup(name)
+	if err != nil {
+		return nil, artel.Errorf(artel.Unsupported, "media.DecodeText", artel.Shorten(charset, 60), "no such charset")
+	}
+	return &decoder{enc.NewDecoder().Reader(r), charset}, nil
+}
+
+// A decoder returns the panics of a decoder as errors.
+type decoder struct {
+	r       io.Reader
+	charset string
+}
+
+// Read implements [io.Reader].
+func (d *decoder) Read(p []byte) (n int, err error) {
+	defer func() {
+		if recover() != nil {
+			n, err = 0, artel.Errorf(artel.Unsupported, "media.DecodeText", artel.Shorten(d.charset, 60), "its decoder failed over these bytes")
+		}
+	}()
+	return d.r.Read(p)
+}
+
 // DecodeText reads r to its end and returns it as UTF-8. The charset is one returned
 // by [Detect] or any name of the WHATWG Encoding Standard; "" is "utf-8". A byte
 // order mark is kept in UTF-8 and dropped in UTF-16 and UTF-32. Invalid bytes become
@@ -351,19 +381,10 @@ func lookup(name string) (encoding.Encoding, error) {
 // The error is of kind [artel.Unsupported] for an unknown charset or a panic of its
 // decoder, otherwise that of r.
 func DecodeText(r io.Reader, charset string) (text string, err error) {
-	decoding := false
-	defer func() {
-		if decoding && recover() != nil {
-			text, err = "", artel.Errorf(artel.Unsupported, "media.DecodeText", artel.Shorten(charset, 60), "its decoder failed over these bytes")
+	if name := charsetName(charset); name != "" && name != "utf-8" { // UTF-8 is checked as a whole below
+		if r, err = TextReader(r, charset); err != nil {
+			return "", err
 		}
-	}()
-	name := charsetName(charset)
-	if name != "" && name != "utf-8" {
-		enc, err := lookup(name)
-		if err != nil {
-			return "", artel.Errorf(artel.Unsupported, "media.DecodeText", artel.Shorten(charset, 60), "no such charset")
-		}
-		r, decoding = enc.NewDecoder().Reader(r), true
 	}
 	var b strings.Builder
 	if _, err := io.Copy(&b, r); err != nil {

@@ -137,11 +137,15 @@ func (s *Sniffer) Info() artel.MediaInfo {
 	if s.size == 0 {
 		return nameEmpty(info, declared, s.hint.Filename)
 	}
-	if sig := asciiSignature(s.head); sig.strong {
+	sig := asciiSignature(s.head)
+	if claimed := Canonical(declared) == typePDF || declared == "" && binaryExtension(s.hint.Filename) == typePDF; sig.mediaType == "" && isLatePDF(s.head, claimed) {
+		sig = signatureMatch{mediaType: typePDF, strong: true}
+	}
+	if sig.strong {
 		return nameBinary(info, declared, s.hint.Filename, sig)
 	}
 	text := s.text(charset, isText(declared) || isText(textExtension(s.hint.Filename)))
-	sig := signature(s.head, text)
+	sig = signature(s.head, text)
 	if sig.failed {
 		info.MediaType, info.Kind, info.DetectedBy = octetStream, artel.KindOther, artel.FromContent
 		return info

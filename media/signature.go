@@ -10,7 +10,10 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 )
 
-const octetStream = "application/octet-stream"
+const (
+	octetStream = "application/octet-stream"
+	typePDF     = "application/pdf"
+)
 
 // A signatureMatch is the result of a signature check; the zero value: unknown.
 type signatureMatch struct {
@@ -24,7 +27,7 @@ type signatureMatch struct {
 func asciiSignature(head []byte) signatureMatch {
 	switch {
 	case isPDF(head):
-		return signatureMatch{mediaType: "application/pdf", strong: true}
+		return signatureMatch{mediaType: typePDF, strong: true}
 	case isRTF(head):
 		return signatureMatch{mediaType: "application/rtf", strong: true}
 	}
@@ -90,7 +93,7 @@ func unmistakable(head []byte) signatureMatch {
 	// The second line of a PDF is a comment of non-ASCII characters.
 	if first, rest, ok := bytes.Cut(head[:min(len(head), 16)], []byte("%PDF-")); ok && len(first) == 0 {
 		if i := bytes.IndexByte(rest, '%'); i > 0 && len(rest) > i+2 && rest[i+1] >= 0x80 && rest[i+2] >= 0x80 {
-			return signatureMatch{mediaType: "application/pdf", strong: true}
+			return signatureMatch{mediaType: typePDF, strong: true}
 		}
 	}
 	return signatureMatch{}
@@ -304,6 +307,32 @@ func isPDF(head []byte) bool {
 		return false
 	}
 	return bytes.Contains(v, []byte(" obj"))
+}
+
+// pdfHeader is how far into a file readers accept the header of a PDF, in bytes.
+const pdfHeader = 1024
+
+// isLatePDF recognises a PDF after other bytes, as print systems and mail programs add
+// them. Text about PDF may quote the same lines, so a name or a declared type must agree,
+// or a comment of non-ASCII characters must follow.
+func isLatePDF(head []byte, claimed bool) bool {
+	for at := 0; ; at++ {
+		i := bytes.Index(head[at:min(len(head), at+pdfHeader)], []byte("%PDF-"))
+		if i < 0 || at+i >= pdfHeader {
+			return false
+		}
+		at += i
+		v := head[at:]
+		if at == 0 || head[at-1] != '\n' && head[at-1] != '\r' && head[at-1] != 0 || !isPDF(v) {
+			continue
+		}
+		end := bytes.IndexAny(v, "\r\n")
+		if end < 0 {
+			return false
+		}
+		next := bytes.TrimLeft(v[end:], "\r\n")
+		return claimed || len(next) > 2 && next[0] == '%' && next[1] >= 0x80 && next[2] >= 0x80
+	}
 }
 
 // isRTF requires the version and then a control word, a group or a space.

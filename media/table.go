@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 )
@@ -190,6 +191,34 @@ var archives = [...]string{
 func Extension(mediaType string) string {
 	clean, _ := cleanType(mediaType)
 	return extensionOf(Canonical(clean))
+}
+
+// MaxFilename is the longest file name, in bytes, as file systems have it.
+const MaxFilename = 255
+
+// ShortFilename returns a name of at most MaxFilename bytes, with its extension.
+func ShortFilename(name string) string {
+	if len(name) <= MaxFilename {
+		return name
+	}
+	ext := path.Ext(name)
+	if len(ext) > 32 {
+		ext = ""
+	}
+	end := MaxFilename - len(ext)
+	for end > 0 && !utf8.RuneStart(name[end]) {
+		end--
+	}
+	return name[:end] + ext
+}
+
+// Filename returns name with the usual extension of its media type, unless its
+// own is one of a known type.
+func Filename(name, mediaType string) string {
+	if textExtension(name) != "" || binaryExtension(name) != "" {
+		return name
+	}
+	return name + Extension(mediaType)
 }
 
 func extensionIn(filename string) string {

@@ -56,21 +56,25 @@ func Complete(ctx context.Context, client *http.Client, s Service) (Service, err
 	case s.Dialect != OpenAI && s.Dialect != OpenAIResponses:
 		return s, nil
 	}
-	var list struct {
-		Data []listedModel `json:"data"`
-	}
-	if err := ask(ctx, client, s.APIKey, s.BaseURL+"/models", nil, &list); err != nil {
+	list, err := s.listModels(ctx, client)
+	if err != nil {
 		return s, err
 	}
 	if s.Model == "" {
-		if len(list.Data) == 0 {
+		if len(list) == 0 {
 			return s, artel.Errorf(artel.Unavailable, "model.Complete", string(s.ID), "%s/models %w", s.BaseURL, errNoModels)
 		}
-		s.Model = list.Data[0].ID
+		s.Model = list[0].ID
 	}
+	return s.describedBy(ctx, client, list)
+}
+
+// describedBy returns s with the facts about its model in the list of its
+// endpoint, and those of the server's own API.
+func (s Service) describedBy(ctx context.Context, client *http.Client, list []listedModel) (Service, error) {
 	facts, kind := TextOnly(), s.Server
-	if i := slices.IndexFunc(list.Data, func(m listedModel) bool { return m.ID == s.Model }); i >= 0 {
-		facts, kind = list.Data[i].capabilities(), cmp.Or(kind, list.Data[i].server())
+	if i := slices.IndexFunc(list, func(m listedModel) bool { return m.ID == s.Model }); i >= 0 {
+		facts, kind = list[i].capabilities(), cmp.Or(kind, list[i].server())
 		s.Server = kind
 	}
 	more, err := askServer(ctx, client, s, kind)
@@ -251,7 +255,7 @@ func findOllama(ctx context.Context, client *http.Client, base string) ([]Servic
 			Name string `json:"name"`
 		} `json:"models"`
 	}
-	if err := ask(ctx, client, "", base+"/api/tags", nil, &tags); err != nil {
+	if err := ask(ctx, client, Service{}, base+"/api/tags", nil, &tags); err != nil {
 		return nil, err
 	}
 	models := tags.Models[:min(len(tags.Models), maxOllama)]
@@ -261,7 +265,7 @@ func findOllama(ctx context.Context, client *http.Client, base string) ([]Servic
 	g.SetLimit(askAtOnce)
 	for i, m := range models {
 		g.Go(func() error {
-			errs[i] = ask(ctx, client, "", base+"/api/show", map[string]string{"model": m.Name}, &shown[i])
+			errs[i] = ask(ctx, client, Service{}, base+"/api/show", map[string]string{"model": m.Name}, &shown[i])
 			return nil
 		})
 	}
@@ -319,7 +323,7 @@ func (m ollamaModel) facts() Capabilities {
 // Source: tools/server/README.md of github.com/ggml-org/llama.cpp.
 func findLlamaCPP(ctx context.Context, client *http.Client, base string) ([]Service, error) {
 	var props llamaProps
-	switch err := ask(ctx, client, "", base+"/props", nil, &props); {
+	switch err := ask(ctx, client, Service{}, base+"/props", nil, &props); {
 	case errors.Is(err, errOther), err == nil && props.Modalities == nil && props.Settings == nil:
 		return nil, errOtherServer // another program on the port
 	case err != nil:
@@ -359,17 +363,19 @@ type statusError struct {
 func (e *statusError) Error() string { return errOther.Error() + ": " + e.line }
 func (e *statusError) Unwrap() error { return errOther }
 
-// ask requests a JSON document: by GET, or by POST if body is not nil.
-func ask(ctx context.Context, client *http.Client, key Secret, address string, body, into any) error {
+// ask requests a JSON document of a service, with its key: by GET, or by POST if body
+// is not nil.
+func ask(ctx context.Context, client *http.Client, s Service, address string, body, into any) error {
 	headers := map[string]string{}
-	if key != "" {
-		headers["Authorization"] = "Bearer " + key.Reveal()
+	if s.APIKey != "" {
+		headers["Authorization"] = "Bearer " + s.APIKey.Reveal()
 	}
-	return askWith(ctx, client, address, body, into, headers)
+	return askWith(ctx, client, s, address, body, into, headers)
 }
 
-// askWith is ask with the given headers.
-func askWith(ctx context.Context, client *http.Client, address string, body, into any, headers map[string]string) error {
+// askWith is ask with the given headers in place of the key. The service's own header
+// fields replace them, as in its calls.
+func askWith(ctx context.Context, client *http.Client, s Service, address string, body, into any, headers map[string]string) error {
 	method, payload := http.MethodGet, io.Reader(nil)
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -388,6 +394,9 @@ func askWith(ctx context.Context, client *http.Client, address string, body, int
 	}
 	for name, value := range headers {
 		req.Header.Set(name, value)
+	}
+	for name, value := range s.Extra.Header {
+		req.Header.Set(name, value.Reveal())
 	}
 	resp, err := client.Do(req)
 	if err != nil {

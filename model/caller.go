@@ -48,6 +48,12 @@ type CallerOptions struct {
 	Backoff     time.Duration // wait before the second attempt; doubles with each attempt, less up to half at random; 0: 500 ms
 	MaxWait     time.Duration // longest wait before an attempt; if the API asks for more, the call fails; 0: 30 s
 	Log         *slog.Logger  // receives failed attempts that are retried; nil: no log
+
+	// OnAttempt is called at the beginning of each attempt of a call, from 1. It
+	// returns the context of the attempt and a function that is called once at its
+	// end, also if the caller breaks the loop; the Finish is zero if there is
+	// none. nil: not called.
+	OnAttempt func(ctx context.Context, s Service, attempt int) (context.Context, func(Finish, error))
 }
 
 // NewCaller returns a caller for the dialects of providers.
@@ -89,12 +95,13 @@ func (c *Caller) Dialects() []Dialect { return slices.Sorted(maps.Keys(c.provide
 //
 //   - A transient failure before the first delta is retried, at the time that
 //     the API asks for. After the first delta it is final, because the caller
-//     has seen part of the answer.
+//     has seen part of the answer, unless r.Whole is set.
 //   - Exceeding an idle timeout is a transient failure of kind Unavailable.
 //   - An answer with more than [MaxAnswer] bytes of text and reasoning is
 //     cancelled with kind TooLarge.
 //   - A call waits until the service has fewer than MaxConcurrent calls, or ctx
 //     ends. Waits between attempts do not count as calls.
+//   - Fields that the service is known to refuse are left out; see [Drop].
 //   - A sequence that ends without a Finish is a transient failure.
 //
 // An unknown dialect and a service for routing only are of kind Unsupported.
@@ -105,11 +112,16 @@ func (c *Caller) Call(ctx context.Context, r *Request) iter.Seq2[Delta, error] {
 			yield(nil, err)
 			return
 		}
+		if r, err = r.withoutRefused(); err != nil {
+			yield(nil, err)
+			return
+		}
 		for attempt := 1; ; attempt++ {
-			said, err := c.attempt(ctx, p, r, yield)
+			said, err := c.watched(ctx, p, r, attempt, yield)
 			if err == nil {
 				return
 			}
+			said = said && !r.Whole
 			wait, again := c.next(attempt, err)
 			if said || !again || ctx.Err() != nil {
 				yield(nil, finalError(ctx, r.Service.ID, attempt, err))
@@ -130,22 +142,36 @@ func (c *Caller) Call(ctx context.Context, r *Request) iter.Seq2[Delta, error] {
 	}
 }
 
+// A TextAnswer is what a call of [Caller.CallText] has received.
+type TextAnswer struct {
+	Text    string
+	End     Finish // zero: the answer broke off
+	Calls   int    // tool calls, which are ignored
+	Started bool   // a part of the answer was received, so that it is paid for
+}
+
 // CallText makes one call like Call and returns the text and the end of the
-// answer. Everything else in the answer is ignored.
-func (c *Caller) CallText(ctx context.Context, r *Request) (text string, end Finish, err error) {
+// answer. Everything else in the answer is only counted. With an error, it
+// returns what was received before.
+func (c *Caller) CallText(ctx context.Context, r *Request) (a TextAnswer, err error) {
 	var b strings.Builder
 	for delta, err := range c.Call(ctx, r) {
 		if err != nil {
-			return "", Finish{}, err
+			a.Text = b.String()
+			return a, err
 		}
+		a.Started = true
 		switch d := delta.(type) {
 		case TextDelta:
 			b.WriteString(string(d))
+		case CallDelta:
+			a.Calls++
 		case Finish:
-			end = d
+			a.End = d
 		}
 	}
-	return b.String(), end, nil
+	a.Text = b.String()
+	return a, nil
 }
 
 // A Retry announces another attempt of a call.
@@ -167,6 +193,9 @@ func (c *Caller) Body(r *Request) (Body, error) {
 	if !ok {
 		return nil, artel.Errorf(artel.Unsupported, "model.Body", string(r.Service.ID), "requests of the dialect %q have no body", r.Service.Dialect)
 	}
+	if r, err = r.withoutRefused(); err != nil {
+		return nil, err
+	}
 	return w.Write(r)
 }
 
@@ -183,9 +212,43 @@ func (c *Caller) provider(s Service) (Provider, error) {
 	return p, nil
 }
 
+// watched is attempt, observed by the options' OnAttempt.
+func (c *Caller) watched(ctx context.Context, p Provider, r *Request, number int, yield func(Delta, error) bool) (said bool, err error) {
+	if c.opts.OnAttempt == nil {
+		return c.attempt(ctx, p, r, yield)
+	}
+	ctx, end := c.opts.OnAttempt(ctx, r.Service, number)
+	var last Finish
+	defer func() { end(last, err) }()
+	return c.attempt(ctx, p, r, func(d Delta, err error) bool {
+		if f, ok := d.(Finish); ok {
+			last = f
+		}
+		return yield(d, err)
+	})
+}
+
 // attempt makes one call. said reports whether a delta was yielded. The error is
 // nil if the answer is complete or the loop was broken.
 func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func(Delta, error) bool) (said bool, err error) {
+	if r.Whole {
+		var held []Delta
+		hold := *r
+		hold.Whole = false
+		said, err = c.attempt(ctx, p, &hold, func(d Delta, _ error) bool {
+			held = append(held, d)
+			return true
+		})
+		if err != nil {
+			return said, err
+		}
+		for _, d := range held {
+			if !yield(d, nil) {
+				break
+			}
+		}
+		return true, nil
+	}
 	leave, err := c.enter(ctx, r.Service)
 	if err != nil {
 		return false, err
@@ -201,13 +264,21 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 	first := c.FirstTimeout(r.Service)
 	watch := time.AfterFunc(first, func() { cancel(errIdle) })
 	defer watch.Stop()
+	// Bytes without a delta are an answer too: a ping, reasoning that is not shown, or
+	// the beginning of a call.
+	active := false
+	watched := *r
+	watched.OnActivity = func() {
+		active = true
+		watch.Reset(silence)
+	}
 
 	written := 0
-	for d, err := range p.Generate(call, r) {
+	for d, err := range p.Generate(call, &watched) {
 		watch.Stop() // the time of the loop body does not count
 		if err != nil {
 			if context.Cause(call) == errIdle && ctx.Err() == nil {
-				return said, idleError(r.Service.ID, first, silence, said)
+				return said, idleError(r.Service.ID, first, silence, active || said)
 			}
 			return said, err
 		}
@@ -226,7 +297,7 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 		watch.Reset(silence)
 	}
 	if context.Cause(call) == errIdle && ctx.Err() == nil {
-		return said, idleError(r.Service.ID, first, silence, said)
+		return said, idleError(r.Service.ID, first, silence, active || said)
 	}
 	return said, unavailable(r.Service.ID, "the answer broke off before its end")
 }
@@ -243,7 +314,7 @@ func length(d Delta) int {
 	case ReasoningDone:
 		return len(d.Opaque)
 	}
-	return 0 // tool calls are limited by the providers
+	return 0 // tool calls and their pieces are limited by the providers
 }
 
 // enter waits until another call of s is allowed. A changed limit applies to
@@ -332,7 +403,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// FirstTimeout returns the longest wait for the first delta of an answer of s.
+// FirstTimeout returns the longest wait for the first byte of an answer of s.
 func (c *Caller) FirstTimeout(s Service) time.Duration {
 	if s.FirstTimeout > 0 {
 		return s.FirstTimeout
@@ -340,7 +411,7 @@ func (c *Caller) FirstTimeout(s Service) time.Duration {
 	return c.IdleTimeout(s)
 }
 
-// IdleTimeout returns the longest wait between two deltas of s.
+// IdleTimeout returns the longest silence of s while it answers.
 func (c *Caller) IdleTimeout(s Service) time.Duration {
 	if s.Timeout > 0 {
 		return s.Timeout

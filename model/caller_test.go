@@ -274,6 +274,39 @@ func TestTwoTimeLimits(t *testing.T) {
 	}
 }
 
+// pinging answers after 20 seconds, in which only bytes without a delta arrive.
+type pinging struct{}
+
+func (pinging) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		for range 20 {
+			select {
+			case <-ctx.Done():
+				yield(nil, ctx.Err())
+				return
+			case <-time.After(time.Second):
+			}
+			r.OnActivity()
+		}
+		_ = yield(model.TextDelta("done"), nil) && yield(model.Finish{Reason: model.StopEnd}, nil)
+	}
+}
+
+// TestBytesAreNoSilence: a service that sends pings, or a long call piece by piece,
+// is not silent, however long its answer takes.
+func TestBytesAreNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := request(model.OpenAI)
+		r.Service.FirstTimeout, r.Service.Timeout = 3*time.Second, 2*time.Second
+		tries := 0
+		r.OnTry = func() { tries++ }
+		a, err := caller(pinging{}, model.CallerOptions{}).CallText(t.Context(), r)
+		if err != nil || a.Text != "done" || tries != 1 {
+			t.Errorf("%q after %d tries: %v", a.Text, tries, err)
+		}
+	})
+}
+
 func TestSlowReaderIsNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &scripted{scripts: [][]step{{hello, hello, end}}}

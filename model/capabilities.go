@@ -15,7 +15,11 @@ import (
 type Capabilities struct {
 	Input   Fact[[]artel.Capability] // always holds at least text
 	Accepts Fact[[]string]           // media types, "image/*" allowed; nil: not restricted
-	Refuses Fact[[]string]           // media types excluded from Accepts; "image/*" allowed
+	// RefusesFields are the fields of requests that are left out because the model
+	// refuses them, such as temperature.
+	RefusesFields Fact[[]string]
+
+	Refuses Fact[[]string] // media types excluded from Accepts; "image/*" allowed
 
 	MaxItemBytes    Fact[int64] // bytes of a media part before it is encoded; 0: not limited
 	MaxRequestBytes Fact[int64] // bytes of a whole request body; 0: not limited
@@ -170,6 +174,7 @@ func (c *Capabilities) take(src Capabilities, counts func(Provenance) bool) {
 	take(&c.Input, src.Input, counts)
 	take(&c.Accepts, src.Accepts, counts)
 	take(&c.Refuses, src.Refuses, counts)
+	take(&c.RefusesFields, src.RefusesFields, counts)
 	take(&c.MaxItemBytes, src.MaxItemBytes, counts)
 	take(&c.MaxRequestBytes, src.MaxRequestBytes, counts)
 	take(&c.MaxSide, src.MaxSide, counts)

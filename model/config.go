@@ -4,6 +4,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -149,9 +150,9 @@ func (e *entry) service(origin string, getenv func(string) string) Service {
 		ID:            artel.ServiceID(id),
 		Name:          e.text("name"),
 		Dialect:       OpenAI,
-		BaseURL:       strings.TrimRight(e.text("baseURL"), "/"),
+		BaseURL:       strings.TrimRight(cmp.Or(e.text("baseURL"), e.text("base_url")), "/"),
 		Model:         e.text("model"),
-		APIKey:        e.secret("apiKey", getenv),
+		APIKey:        cmp.Or(e.secret("apiKey", getenv), e.secret("api_key", getenv)),
 		Tags:          e.texts("capabilityTags"),
 		Description:   e.text("description"),
 		MaxConcurrent: int(e.number("maxConcurrentRequests")),
@@ -162,16 +163,20 @@ func (e *entry) service(origin string, getenv func(string) string) Service {
 	if v, ok := e.value("processors"); ok {
 		s.Processors = e.entries("processors", v)
 	}
-	for _, other := range e.texts("fallbacks") {
-		s.Fallbacks = append(s.Fallbacks, artel.ServiceID(other))
-	}
+	s.Fallbacks, s.ForContext, s.ForFilter = e.ids("fallbacks"), e.ids("context_fallbacks"), e.ids("filter_fallbacks")
+	s.Extra = e.extras(getenv)
 	if s.Name == "" {
 		s.Name = id
 	}
+	s.Models, s.AllModels = e.models()
+	s.OtherModels = e.texts("other_models")
 	if kind := Server(e.text("discovery")); kind == AnyServer || slices.Contains(Servers(), kind) {
 		s.Server = kind
 	} else {
 		e.flaw(UnknownWord, "discovery", string(kind))
+	}
+	if s.Auth = e.auth(); s.Auth.Kind != AuthKey && s.Server == AnyServer {
+		s.Server = NoServer // the lists of models of clouds have forms of their own
 	}
 	if d := Dialect(e.text("dialect")); slices.Contains(Dialects(), d) {
 		s.Dialect = d
@@ -187,6 +192,18 @@ func (e *entry) service(origin string, getenv func(string) string) Service {
 	s.Capabilities = combine(declared, s.builtIn())
 	e.rest()
 	return s
+}
+
+// models reads a list of models, or the word all.
+func (e *entry) models() (names []string, all bool) {
+	v, ok := e.value("models")
+	if word, is := v.(string); ok && is {
+		if all = word == "all"; !all {
+			e.flaw(UnknownWord, "models", word)
+		}
+		return nil, all
+	}
+	return e.texts("models"), false
 }
 
 const maxTimeout = 24 * 60 * 60 * 1000 // a day in milliseconds
@@ -325,12 +342,23 @@ func (e *entry) rest() {
 		if slices.Contains(e.known, k) {
 			continue
 		}
-		near := Nearest(k, e.known)
+		near := nearestKey(k, e.known)
 		if near != "" {
 			near = e.under + near
 		}
 		e.flaw(UnknownKey, k, near)
 	}
+}
+
+// nearestKey is [Nearest] for keys in any spelling: API_KEY is apiKey.
+func nearestKey(key string, known []string) string {
+	fold := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
+	for _, k := range known {
+		if fold(k) == fold(key) {
+			return k
+		}
+	}
+	return Nearest(key, known)
 }
 
 // value returns the value of key; null counts as absent.
@@ -381,6 +409,14 @@ func (e *entry) secret(key string, getenv func(string) string) Secret {
 
 func (e *entry) texts(key string) []string {
 	out, _ := e.list(key)
+	return out
+}
+
+func (e *entry) ids(key string) []artel.ServiceID {
+	var out []artel.ServiceID
+	for _, id := range e.texts(key) {
+		out = append(out, artel.ServiceID(id))
+	}
 	return out
 }
 

@@ -314,3 +314,52 @@ func FuzzParseServicesFile(f *testing.F) {
 		}
 	})
 }
+
+// TestExtraFields: headers take variables, the body is kept as JSON, and what is no
+// header is reported.
+func TestExtraFields(t *testing.T) {
+	services, findings := model.ParseServices([]any{map[string]any{
+		"id": "a", "baseURL": "http://x", "model": "m",
+		"headers":         map[string]any{"x-title": "Artel", "x-key": "${KEY}", "bad name": "x", "x-empty": "${NONE}"},
+		"body":            map[string]any{"tier": "flex", "g": map[string]any{"seed": 7}},
+		"forward_headers": []any{"traceparent", "x-session-*", "not a name"},
+	}}, "test", func(name string) string { return map[string]string{"KEY": "secret"}[name] })
+	x := services[0].Extra
+	if len(x.Header) != 2 || x.Header["X-Title"].Reveal() != "Artel" || x.Header["X-Key"].Reveal() != "secret" || string(x.Body) != `{"g":{"seed":7},"tier":"flex"}` {
+		t.Errorf("%+v %s", x, x.Body)
+	}
+	for name, want := range map[string]bool{"Traceparent": true, "X-Session-Id": true, "X-Session": false, "Authorization": false} {
+		if x.Forwards(name) != want {
+			t.Errorf("%s: %v, want %v", name, !want, want)
+		}
+	}
+	if said := strings.Join(findings[0].Warnings(), "\n"); !strings.Contains(said, "headers.bad name is not a field") || !strings.Contains(said, "NONE is empty") || !strings.Contains(said, "forward_headers is not") || strings.Contains(said, "secret") {
+		t.Errorf("warnings: %s", said)
+	}
+}
+
+// TestAuth: a cloud is named by a word or an object; its models are not asked for.
+func TestAuth(t *testing.T) {
+	entry := func(auth any) map[string]any {
+		return map[string]any{"id": "a", "baseURL": "http://x", "model": "m", "auth": auth}
+	}
+	for _, c := range []struct {
+		auth any
+		want model.Auth
+		flaw string
+	}{
+		{"aws", model.Auth{Kind: model.AuthAWS}, ""},
+		{map[string]any{"type": "aws", "region": "eu-west-1"}, model.Auth{Kind: model.AuthAWS, Region: "eu-west-1"}, ""},
+		{"google", model.Auth{Kind: model.AuthGoogle}, ""},
+		{"azure", model.Auth{Kind: model.AuthAzure}, ""},
+		{"ibm", model.Auth{}, `auth: "ibm" is not one of the words`},
+		{map[string]any{"type": "aws", "zone": "x"}, model.Auth{Kind: model.AuthAWS}, `unknown key "auth.zone"`},
+		{7, model.Auth{}, "auth is not an object"},
+	} {
+		services, findings := model.ParseServices([]any{entry(c.auth)}, "test", func(string) string { return "" })
+		said := strings.Join(findings[0].Warnings(), "\n")
+		if s := services[0]; s.Auth != c.want || (s.Server == model.NoServer) != (c.want.Kind != "") || (said == "") != (c.flaw == "") || !strings.Contains(said, c.flaw) {
+			t.Errorf("%v: %+v, %s: %s", c.auth, s.Auth, s.Server, said)
+		}
+	}
+}

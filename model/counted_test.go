@@ -60,7 +60,7 @@ func TestCountedConverges(t *testing.T) {
 				ratio = 1
 			}
 			if m, ok := s.MeasureRatio(int(float64(plain)*ratio), int64(float64(plain)*truth)); ok {
-				r.Learn(m)
+				r.Learned().Add(m)
 				s, _ = r.Lookup(s.ID)
 			}
 		}

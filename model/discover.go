@@ -75,7 +75,7 @@ func geminiCompatible(base string) string {
 //
 // OPENAI_BASE_URL is enough for a server without a key. If a _BASE_URL names
 // another server than the vendor's and _MODEL is not set, the service has no
-// model yet; [Complete] asks the server.
+// model yet; [CompleteAll] asks the server for all that it has.
 //
 // ANTHROPIC_BASE_URL and GEMINI_BASE_URL are the root of the host, or end with
 // the version (/v1, /v1beta). If their dialects are not among spoken, or
@@ -127,6 +127,9 @@ func (d hostedAPI) open(getenv func(string) string) (s Service, by string, ok bo
 	s = Service{
 		ID: artel.ServiceID(d.id), Name: d.name, Dialect: d.dialect, BaseURL: base, Model: name,
 		APIKey: Secret(key), Origin: "environment: " + by,
+	}
+	if d.dialect == OpenAI && name == "" { // a server of one's own: all that it has
+		s.AllModels, s.NamedByHost = true, true
 	}
 	s.Capabilities = s.builtIn()
 	return s, by, true

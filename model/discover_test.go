@@ -266,6 +266,37 @@ func TestCompleteSendsTheKeyAndKeepsIt(t *testing.T) {
 	}
 }
 
+// TestCompleteSendsHeaders: every question to a service has the header fields of its
+// configuration.
+func TestCompleteSendsHeaders(t *testing.T) {
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		if r.Header.Get("X-Tenant") != "secret-tenant" || r.Header.Get("Authorization") != "Bearer other" {
+			t.Errorf("%s has %v", r.URL.Path, r.Header)
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer s.Close()
+	extra := model.ExtraFields{Header: map[string]model.Secret{"X-Tenant": "secret-tenant", "Authorization": "Bearer other"}}
+	for _, svc := range []model.Service{
+		{Dialect: model.OpenAI},
+		{Dialect: model.OpenAI, Server: model.OllamaServer, Model: "m"},
+		{Dialect: model.OpenAI, Server: model.LlamaCPPServer, Model: "m"},
+		{Dialect: model.OpenAI, Server: model.LMStudioServer, Model: "m"},
+		{Dialect: model.OpenAI, Server: model.LiteLLMServer, Model: "m"},
+		{Dialect: model.Anthropic, Server: model.AnthropicServer, Model: "m"},
+		{Dialect: model.Gemini},
+	} {
+		svc.ID, svc.BaseURL, svc.APIKey, svc.Extra = "s", s.URL, "sk-5", extra
+		before := asked
+		_, _ = model.Complete(t.Context(), local(t), svc) // it finds nothing
+		if asked == before {
+			t.Errorf("%+v: nothing was asked", svc)
+		}
+	}
+}
+
 func TestCompleteFails(t *testing.T) {
 	garbage := answers(t, map[string]string{"GET /models": "<html>"})
 	empty := answers(t, map[string]string{"GET /models": `{"data":[]}`})

@@ -59,14 +59,14 @@ func askServer(ctx context.Context, client *http.Client, s Service, kind Server)
 	switch kind {
 	case OllamaServer:
 		var m ollamaModel
-		err := ask(ctx, client, s.APIKey, root+"/api/show", map[string]string{"model": s.Model}, &m)
+		err := ask(ctx, client, s, root+"/api/show", map[string]string{"model": s.Model}, &m)
 		return m.facts(), err
 	case LlamaCPPServer:
 		var p llamaProps
-		err := ask(ctx, client, s.APIKey, root+"/props", nil, &p)
+		err := ask(ctx, client, s, root+"/props", nil, &p)
 		return p.facts(), err
 	case LMStudioServer:
-		models, err := askLMStudio(ctx, client, s.APIKey, root)
+		models, err := askLMStudio(ctx, client, s, root)
 		if i := slices.IndexFunc(models, func(m studioModel) bool { return m.is(s.Model) }); err == nil && i >= 0 {
 			return models[i].facts(), nil
 		}
@@ -146,17 +146,17 @@ func (m studioModel) facts() Capabilities {
 }
 
 // askLMStudio returns the chat models, from the newer list if available.
-func askLMStudio(ctx context.Context, client *http.Client, key Secret, root string) ([]studioModel, error) {
+func askLMStudio(ctx context.Context, client *http.Client, s Service, root string) ([]studioModel, error) {
 	var now struct {
 		Models []studioModel `json:"models"`
 	}
-	err := ask(ctx, client, key, root+"/api/v1/models", nil, &now)
+	err := ask(ctx, client, s, root+"/api/v1/models", nil, &now)
 	models := now.Models
 	if err != nil || models == nil {
 		var before struct {
 			Data []studioModel `json:"data"`
 		}
-		if err = ask(ctx, client, key, root+"/api/v0/models", nil, &before); err != nil {
+		if err = ask(ctx, client, s, root+"/api/v0/models", nil, &before); err != nil {
 			return nil, err
 		}
 		models = before.Data
@@ -180,7 +180,7 @@ func askLiteLLM(ctx context.Context, client *http.Client, s Service, root string
 		} `json:"data"`
 	}
 	c := TextOnly()
-	if err := ask(ctx, client, s.APIKey, root+"/model/info", nil, &list); err != nil {
+	if err := ask(ctx, client, s, root+"/model/info", nil, &list); err != nil {
 		return c, err
 	}
 	for _, m := range list.Data {
@@ -217,7 +217,7 @@ func askAnthropic(ctx context.Context, client *http.Client, s Service, root stri
 		} `json:"capabilities"`
 	}
 	c := TextOnly()
-	err := askWith(ctx, client, root+"/v1/models/"+url.PathEscape(s.Model), nil, &m, map[string]string{
+	err := askWith(ctx, client, s, root+"/v1/models/"+url.PathEscape(s.Model), nil, &m, map[string]string{
 		"X-Api-Key": s.APIKey.Reveal(), "Anthropic-Version": "2023-06-01",
 	})
 	if err != nil {
@@ -237,7 +237,7 @@ func askAnthropic(ctx context.Context, client *http.Client, s Service, root stri
 // findLMStudio returns the models of an LM Studio, which it loads on demand. Its
 // lists have a unique form.
 func findLMStudio(ctx context.Context, client *http.Client, base string) ([]Service, error) {
-	models, err := askLMStudio(ctx, client, "", base)
+	models, err := askLMStudio(ctx, client, Service{}, base)
 	if errors.Is(err, errOther) {
 		return nil, errOtherServer
 	}
@@ -258,7 +258,7 @@ func findVLLM(ctx context.Context, client *http.Client, base string) ([]Service,
 	var list struct {
 		Data []listedModel `json:"data"`
 	}
-	if err := ask(ctx, client, "", base+"/v1/models", nil, &list); errors.Is(err, errOther) {
+	if err := ask(ctx, client, Service{}, base+"/v1/models", nil, &list); errors.Is(err, errOther) {
 		return nil, errOtherServer
 	} else if err != nil {
 		return nil, err

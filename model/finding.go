@@ -61,6 +61,7 @@ const (
 	NoProblem        Problem = ""
 	NotSet           Problem = "not_set"            // the variable is empty
 	NoModel          Problem = "no_model"           // none is named, and the endpoint lists none
+	TooManyModels    Problem = "too_many_models"    // the first have become services; Detail: how many have not
 	NoAddress        Problem = "no_base_url"        // the entry is for routing only
 	DialectNotSpoken Problem = "dialect_not_spoken" // Detail: the dialect
 	DialectUnknown   Problem = "dialect_unknown"    // Detail: the value
@@ -132,6 +133,8 @@ func wanted(kind string) string {
 		return "true or false"
 	case wantNumber:
 		return "a whole number from 0"
+	case wantHeader:
+		return "a field of an HTTP header"
 	case wantDollars:
 		return "US dollars for a million tokens, as a number from 0; input and output are needed"
 	}
@@ -147,6 +150,7 @@ const (
 	wantFlag    = "flag"
 	wantNumber  = "number"
 	wantDollars = "dollars"
+	wantHeader  = "header"
 )
 
 // Warnings returns the problem and flaws of a configuration entry in English, for

@@ -20,7 +20,7 @@ var apiVersion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // end, by default v1beta.
 func GeminiBase(base string) string {
 	base = strings.TrimRight(base, "/")
-	if apiVersion().MatchString(base) {
+	if apiVersion().MatchString(base) || strings.HasSuffix(base, "/publishers/google") { // of Vertex AI
 		return base
 	}
 	return base + "/v1beta"
@@ -47,7 +47,7 @@ func (m geminiModel) facts() Capabilities {
 // generateContent if none is named.
 func completeGemini(ctx context.Context, client *http.Client, s Service) (Service, error) {
 	ask := func(path string, into any) error {
-		return askWith(ctx, client, GeminiBase(s.BaseURL)+"/models"+path, nil, into, map[string]string{"X-Goog-Api-Key": s.APIKey.Reveal()})
+		return askWith(ctx, client, s, GeminiBase(s.BaseURL)+"/models"+path, nil, into, map[string]string{"X-Goog-Api-Key": s.APIKey.Reveal()})
 	}
 	var m geminiModel
 	if s.Model != "" {

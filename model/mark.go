@@ -3,6 +3,8 @@
 package model
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -16,13 +18,18 @@ import (
 
 // A Mark is one observation about a model at an endpoint: media of a type are or
 // are not accepted in a place, certain bytes are not, or a limit has a value. It
-// applies to every service with the same endpoint and model.
+// applies to every service with the same endpoint, model and dialect. A mark about
+// certain bytes applies only to the client whose requests were refused: what one
+// client sends changes nothing for others, unless the service refused the form.
 type Mark struct {
 	Endpoint  string       `json:"endpoint"` // base URL
 	Model     string       `json:"model"`
+	Dialect   Dialect      `json:"dialect,omitempty"`    // in which it was observed; empty: all
 	Place     Place        `json:"place,omitempty"`      // empty: of a limit
-	MediaType string       `json:"media_type,omitempty"` // "image/png", "image/*"
+	MediaType string       `json:"media_type,omitempty"` // as sent: "image/png"; or a pattern: "image/*"
 	Digest    artel.Digest `json:"digest,omitempty"`     // only these bytes; empty: all of the type
+	Holder    string       `json:"holder,omitempty"`     // the client that sent Digest
+	Field     string       `json:"field,omitempty"`      // of requests, not taken, in its neutral name; empty: not of a field
 	Limit     RefusalClass `json:"limit,omitempty"`      // a class with a number; empty: not of a limit
 	Value     int64        `json:"value,omitempty"`      // of Limit
 	Ratio     float64      `json:"ratio,omitempty"`      // of reported to counted tokens, with no other field of a mark set; 0: none
@@ -31,6 +38,21 @@ type Mark struct {
 	At        time.Time    `json:"at"`
 	Until     time.Time    `json:"until"`
 	Evidence  string       `json:"evidence,omitempty"` // the API's message or the model's answer, shortened
+	Seen      int          `json:"seen,omitempty"`     // requests that showed it, of marks from refusals; others: 0
+}
+
+// Confirmations is how many requests must show the same before a mark from
+// refusals applies to further ones: a single refusal may have had another cause.
+const Confirmations = 2
+
+// Applies reports whether m is confirmed.
+func (m Mark) Applies() bool { return m.Seen == 0 || m.Seen >= Confirmations }
+
+// Key identifies the subject of m among the marks of a service: 12 hexadecimal
+// digits.
+func (m Mark) Key() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []any{m.Dialect, m.Place, m.MediaType, m.Digest, m.Holder, m.Limit, m.Ratio != 0, m.Field}))
+	return hex.EncodeToString(sum[:6])
 }
 
 // A Place is a position of media in a request.
@@ -47,20 +69,23 @@ const (
 // again costs one call.
 const (
 	ProbeHolds   = 30 * 24 * time.Hour // probed
-	LearnedHolds = 7 * 24 * time.Hour  // learned from a refused call
-	BytesHold    = 30 * 24 * time.Hour // refused bytes, which do not change
+	LearnedHolds = 7 * 24 * time.Hour  // learned from calls
 )
 
 // replaces reports whether the newer m supersedes b: both have the same subject, or
-// m accepts a pattern that covers b.
+// m accepts a pattern that covers b. What is not confirmed supersedes nothing that is.
 func (m Mark) replaces(b Mark) bool {
-	whole := m.OK && b.Digest == "" && m.Endpoint == b.Endpoint && m.Model == b.Model && m.Place == b.Place && b.Limit == "" && b.Ratio == 0 && b.MediaType != "" && listed([]string{m.MediaType}, b.MediaType)
+	if !m.Applies() && b.Applies() {
+		return false
+	}
+	whole := m.OK && b.Digest == "" && m.Endpoint == b.Endpoint && m.Model == b.Model && m.Dialect == b.Dialect && m.Place == b.Place && b.Limit == "" && b.Ratio == 0 && b.MediaType != "" && listed([]string{m.MediaType}, b.MediaType)
 	return whole || m.same(b)
 }
 
 // same reports whether m and b have the same subject.
 func (m Mark) same(b Mark) bool {
-	return m.Endpoint == b.Endpoint && m.Model == b.Model && m.Place == b.Place && m.MediaType == b.MediaType && m.Digest == b.Digest && m.Limit == b.Limit && (m.Ratio == 0) == (b.Ratio == 0)
+	return m.Endpoint == b.Endpoint && m.Model == b.Model && m.Dialect == b.Dialect && m.Place == b.Place && m.MediaType == b.MediaType &&
+		m.Digest == b.Digest && m.Holder == b.Holder && m.Field == b.Field && m.Limit == b.Limit && (m.Ratio == 0) == (b.Ratio == 0)
 }
 
 // maxMarks limits a ledger; the oldest marks are dropped.
@@ -109,18 +134,25 @@ func NewLedger(o LedgerOptions) *Ledger {
 			file.Marks = nil
 		}
 	}
-	l.marks = slices.DeleteFunc(file.Marks, func(m Mark) bool { return !m.valid() })
+	l.marks = slices.DeleteFunc(file.Marks, func(m Mark) bool { return !m.valid() || m.unconfirmable() })
 	return l
 }
 
 // valid reports whether m may be in a ledger.
 func (m Mark) valid() bool {
 	probed, learned := m.Source == FromProbe, m.Source == FromLearned
-	return m.Endpoint != "" && m.Model != "" && (probed || learned) && !m.Until.IsZero() && m.Value >= 0 && (m.Limit == "" || m.Value > 0) && (m.Ratio == 0 || m.Ratio >= leastRatio && m.Ratio <= mostRatio)
+	return m.Endpoint != "" && m.Model != "" && (probed || learned) && !m.Until.IsZero() && (m.Digest == "" || m.Holder != "") && m.Value >= 0 && (m.Limit == "" || m.Value > 0) && (m.Ratio == 0 || m.Ratio >= leastRatio && m.Ratio <= mostRatio)
 }
 
-// Add stores marks, each of which replaces earlier ones with the same subject.
-// Missing times are set from the current time.
+// unconfirmable reports marks that earlier versions learned from one refusal, whatever
+// its cause.
+func (m Mark) unconfirmable() bool {
+	return m.Source == FromLearned && m.Dialect == "" && m.Ratio == 0
+}
+
+// Add stores marks, each of which replaces earlier ones with the same subject;
+// those from refusals (Seen is not 0) also count them. Missing times are set from the
+// current time.
 func (l *Ledger) Add(marks ...Mark) {
 	if len(marks) == 0 {
 		return
@@ -133,7 +165,12 @@ func (l *Ledger) Add(marks ...Mark) {
 			m.At = now
 		}
 		if m.Until.IsZero() {
-			m.Until = m.At.Add(m.holds())
+			m.Until = m.At.Add(m.lifetime())
+		}
+		for _, b := range l.marks {
+			if m.Seen > 0 && m.same(b) && b.Until.After(now) {
+				m.Seen += b.Seen
+			}
 		}
 		m.Evidence = artel.Shorten(m.Evidence, 200)
 		if m.valid() {
@@ -147,14 +184,29 @@ func (l *Ledger) Add(marks ...Mark) {
 	l.save()
 }
 
-func (m Mark) holds() time.Duration {
-	switch {
-	case m.Source == FromProbe:
+func (m Mark) lifetime() time.Duration {
+	if m.Source == FromProbe {
 		return ProbeHolds
-	case m.Digest != "":
-		return BytesHold
 	}
 	return LearnedHolds
+}
+
+// Forget removes the marks of a service: that with a key, or all with the key "". It
+// returns how many they were.
+func (l *Ledger) Forget(s Service, key string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.marks)
+	l.marks = slices.DeleteFunc(l.marks, func(m Mark) bool { return m.about(s) && (key == "" || m.Key() == key) })
+	if len(l.marks) < n {
+		l.save()
+	}
+	return n - len(l.marks)
+}
+
+// about reports whether m applies to s.
+func (m Mark) about(s Service) bool {
+	return m.Endpoint == s.BaseURL && m.Model == s.Model && (m.Dialect == "" || m.Dialect == s.Dialect)
 }
 
 func (l *Ledger) save() {
@@ -180,7 +232,7 @@ func (l *Ledger) of(s Service) (marks []Mark, next time.Time) {
 	defer l.mu.Unlock()
 	now := l.opts.Now()
 	for _, m := range l.marks {
-		if m.Endpoint != s.BaseURL || m.Model != s.Model || !m.Until.After(now) {
+		if !m.about(s) || !m.Until.After(now) {
 			continue
 		}
 		marks = append(marks, m)
@@ -191,9 +243,9 @@ func (l *Ledger) of(s Service) (marks []Mark, next time.Time) {
 	return marks, next
 }
 
-// mark returns m with the endpoint and model of s.
+// mark returns m with the endpoint, model and dialect of s.
 func (s Service) mark(m Mark) Mark {
-	m.Endpoint, m.Model = s.BaseURL, s.Model
+	m.Endpoint, m.Model, m.Dialect = s.BaseURL, s.Model, s.Dialect
 	return m
 }
 
@@ -202,12 +254,14 @@ func (s Service) mark(m Mark) Mark {
 func (c Capabilities) withMarks(marks []Mark, force bool) Capabilities {
 	may := func(p Provenance) bool { return force || p != FromOperator }
 	for _, m := range marks {
-		if m.Digest != "" {
-			continue // not about the model
+		if m.Digest != "" || !force && !m.Applies() {
+			continue // not about the model, or not confirmed
 		}
 		switch {
 		case m.Ratio > 0:
 			c.TokenRatio = known(m.Source, m.Ratio)
+		case m.Field != "":
+			c.RefusesFields = known(m.Source, append(slices.Clone(c.RefusesFields.Value), m.Field))
 		case m.Limit != "":
 			c.lowerLimit(m, may)
 		case m.Place == AfterTool:

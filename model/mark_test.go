@@ -5,6 +5,7 @@ package model_test
 import (
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,7 +25,7 @@ func marked(s model.Service, marks ...model.Mark) (*model.Registry, model.Servic
 	for i := range marks {
 		marks[i].Endpoint, marks[i].Model = s.BaseURL, s.Model
 	}
-	r.Learn(marks...)
+	r.Learned().Add(marks...)
 	out, _ := r.Lookup(s.ID)
 	return r, out
 }
@@ -122,6 +123,64 @@ func TestMarksOverCapabilities(t *testing.T) {
 	}
 }
 
+// damaged is a mark of one client about a picture.
+func damaged(s model.Service, d artel.Digest) model.Mark {
+	m := model.PlacedMedia{Media: artel.Media{Ref: artel.BlobRef(d), MediaType: "image/png"}, Place: model.InUser}
+	return model.Damaged(s, m, "one", "no")
+}
+
+// TestMarksAreConfirmed: what one refusal showed applies only when another request
+// has shown it, and only to what was the same: the dialect, the client of bytes.
+func TestMarksAreConfirmed(t *testing.T) {
+	t.Parallel()
+	chat, responses := seeing(model.FromEndpoint), seeing(model.FromEndpoint)
+	chat.Dialect, responses.Dialect, responses.ID = model.OpenAI, model.OpenAIResponses, "b"
+	r := model.NewRegistry([]model.Service{chat, responses}, "")
+	refused := model.Mark{Endpoint: chat.BaseURL, Model: chat.Model, Dialect: chat.Dialect, Place: model.InUser, MediaType: "image/*", Source: model.FromLearned, Seen: 1}
+	bad := artel.NewDigest([32]byte{1})
+	sees := func(id artel.ServiceID) bool { s, _ := r.Lookup(id); return s.Capabilities.Has(artel.CanVision) }
+	for n := 1; n <= 3; n++ {
+		r.Learned().Add(refused, damaged(chat, bad))
+		if confirmed := n >= model.Confirmations; sees("a") == confirmed || r.Learned().Refuses("a", bad, "one") != confirmed || r.Learned().Refuses("a", bad, "two") {
+			t.Errorf("after %d refusals: sees %v, refuses %v", n, sees("a"), r.Learned().Refuses("a", bad, "one"))
+		}
+		if marks := r.Learned().Marks("a"); len(marks) != 2 || marks[0].Seen != n || marks[0].Applies() != (n > 1) {
+			t.Errorf("after %d refusals: %+v", n, marks)
+		}
+	}
+	if !sees("b") || len(r.Learned().Marks("b")) != 0 {
+		t.Errorf("the other dialect learned %+v", r.Learned().Marks("b"))
+	}
+	// It can be forgotten.
+	marks := r.Learned().Marks("a")
+	if n := r.Learned().Forget("a", "000000000000") + r.Learned().Forget("nobody", "") + r.Learned().Forget("b", ""); n != 0 {
+		t.Errorf("%d unknown marks were forgotten", n)
+	}
+	if n := r.Learned().Forget("a", marks[0].Key()); n != 1 || !sees("a") || !r.Learned().Refuses("a", bad, "one") {
+		t.Errorf("forgot %d; sees %v", n, sees("a"))
+	}
+	if n := r.Learned().Forget("a", ""); n != 1 || r.Learned().Refuses("a", bad, "one") {
+		t.Errorf("forgot %d", n)
+	}
+}
+
+// TestOldMarksAreDropped: earlier versions learned from one refusal, whatever its
+// cause; what they learned is not trusted, unlike what was tried out.
+func TestOldMarksAreDropped(t *testing.T) {
+	t.Parallel()
+	s := seeing(model.FromEndpoint)
+	mark := func(rest string) string {
+		return `{"endpoint":` + strconv.Quote(s.BaseURL) + `,"model":` + strconv.Quote(s.Model) + `,"at":"2026-01-02T03:04:05Z","until":"2126-01-02T03:04:05Z","ok":false,` + rest + `}`
+	}
+	data := `{"version":1,"marks":[` + mark(`"source":"learned","place":"user","media_type":"image/*"`) + `,` +
+		mark(`"source":"learned","place":"user","digest":"`+string(artel.NewDigest([32]byte{1}))+`"`) + `,` + mark(`"source":"probe","place":"tool","media_type":"image/*"`) + `]}`
+	r := model.NewRegistry([]model.Service{s}, "")
+	r.Learned().Use(model.NewLedger(model.LedgerOptions{Data: []byte(data), Log: quiet}))
+	if marks := r.Learned().Marks(s.ID); len(marks) != 1 || marks[0].Source != model.FromProbe {
+		t.Errorf("%+v", marks)
+	}
+}
+
 func TestMarksAreAboutOneModel(t *testing.T) {
 	t.Parallel()
 	other, same := seeing(model.FromEndpoint), seeing(model.FromEndpoint)
@@ -129,14 +188,14 @@ func TestMarksAreAboutOneModel(t *testing.T) {
 	first := seeing(model.FromEndpoint)
 	r := model.NewRegistry([]model.Service{first, other, same}, "")
 	bad := artel.NewDigest([32]byte{1})
-	r.Learn(model.Mark{Endpoint: first.BaseURL, Model: first.Model, Place: model.InUser, MediaType: "image/*", Source: model.FromLearned}, model.Damaged(first, bad, "no"))
+	r.Learned().Add(model.Mark{Endpoint: first.BaseURL, Model: first.Model, Place: model.InUser, MediaType: "image/*", Source: model.FromLearned}, damaged(first, bad), damaged(first, bad))
 	for id, want := range map[artel.ServiceID]bool{"a": true, "b": false, "c": true} {
 		s, _ := r.Lookup(id)
-		if s.Capabilities.Has(artel.CanVision) == want || r.Refuses(id, bad) != want || (len(r.Marks(id)) == 2) != want {
-			t.Errorf("%s: %+v, %d marks", id, s.Capabilities.Input, len(r.Marks(id)))
+		if s.Capabilities.Has(artel.CanVision) == want || r.Learned().Refuses(id, bad, "one") != want || (len(r.Learned().Marks(id)) == 2) != want {
+			t.Errorf("%s: %+v, %d marks", id, s.Capabilities.Input, len(r.Learned().Marks(id)))
 		}
 	}
-	if r.Refuses("a", artel.NewDigest([32]byte{2})) || r.Refuses("nobody", bad) || r.Marks("nobody") != nil {
+	if r.Learned().Refuses("a", artel.NewDigest([32]byte{2}), "one") || r.Learned().Refuses("a", bad, "two") || r.Learned().Refuses("nobody", bad, "one") || r.Learned().Marks("nobody") != nil {
 		t.Error("it refuses what nobody said")
 	}
 	// Replacing the services keeps what is known of their endpoints.
@@ -158,12 +217,12 @@ func TestMarksEnd(t *testing.T) {
 			t.Error("forgotten too early")
 		}
 		time.Sleep(2 * time.Minute)
-		if !sees() || len(r.Marks("a")) != 1 {
-			t.Errorf("not forgotten: %+v", r.Marks("a"))
+		if !sees() || len(r.Learned().Marks("a")) != 1 {
+			t.Errorf("not forgotten: %+v", r.Learned().Marks("a"))
 		}
 		time.Sleep(model.ProbeHolds)
-		if len(r.Marks("a")) != 0 {
-			t.Errorf("not forgotten: %+v", r.Marks("a"))
+		if len(r.Learned().Marks("a")) != 0 {
+			t.Errorf("not forgotten: %+v", r.Learned().Marks("a"))
 		}
 	})
 }
@@ -173,33 +232,33 @@ func TestLedgerIsKept(t *testing.T) {
 	var kept []byte
 	open := func(now time.Time) *model.Registry {
 		r := model.NewRegistry([]model.Service{seeing(model.FromEndpoint)}, "")
-		r.SetLedger(model.NewLedger(model.LedgerOptions{
+		r.Learned().Use(model.NewLedger(model.LedgerOptions{
 			Data: kept, Save: func(b []byte) error { kept = b; return nil }, Now: func() time.Time { return now }, Log: quiet,
 		}))
 		return r
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := seeing(model.FromEndpoint)
-	open(now).Learn(model.Mark{Endpoint: s.BaseURL, Model: s.Model, Place: model.InUser, MediaType: "image/*", Source: model.FromLearned, Evidence: strings.Repeat("x", 1000)})
-	marks := open(now.Add(time.Hour)).Marks("a")
+	open(now).Learned().Add(model.Mark{Endpoint: s.BaseURL, Model: s.Model, Dialect: s.Dialect, Place: model.InUser, MediaType: "image/*", Source: model.FromLearned, Evidence: strings.Repeat("x", 1000)})
+	marks := open(now.Add(time.Hour)).Learned().Marks("a")
 	if len(marks) != 1 || !marks[0].At.Equal(now) || !marks[0].Until.Equal(now.Add(model.LearnedHolds)) || len(marks[0].Evidence) > 210 {
 		t.Errorf("%+v", marks)
 	}
-	if marks := open(now.Add(model.LearnedHolds)).Marks("a"); len(marks) != 0 {
+	if marks := open(now.Add(model.LearnedHolds)).Learned().Marks("a"); len(marks) != 0 {
 		t.Errorf("%+v", marks)
 	}
 	good := kept
 	for _, broken := range [][]byte{[]byte("{"), []byte("[]"), []byte(`{"version":2,"marks":[]}`), []byte(`{"version":1,"marks":[{"endpoint":"x"},{}]}`), good[:len(good)/2]} {
 		kept = broken
-		if marks := open(now).Marks("a"); len(marks) != 0 {
+		if marks := open(now).Learned().Marks("a"); len(marks) != 0 {
 			t.Errorf("%s: %+v", broken, marks)
 		}
 	}
 	// What cannot be saved holds as long as the process.
 	r := model.NewRegistry([]model.Service{s}, "")
-	r.SetLedger(model.NewLedger(model.LedgerOptions{Save: func([]byte) error { return errors.New("disk full") }, Log: quiet}))
-	r.Learn(model.Damaged(s, artel.NewDigest([32]byte{1}), "no"))
-	if len(r.Marks("a")) != 1 {
+	r.Learned().Use(model.NewLedger(model.LedgerOptions{Save: func([]byte) error { return errors.New("disk full") }, Log: quiet}))
+	r.Learned().Add(damaged(s, artel.NewDigest([32]byte{1})))
+	if len(r.Learned().Marks("a")) != 1 {
 		t.Error("it is lost")
 	}
 }
@@ -211,10 +270,12 @@ func TestLedgerIsBounded(t *testing.T) {
 	r := model.NewRegistry([]model.Service{s}, "")
 	var marks []model.Mark
 	for i := range 2500 {
-		marks = append(marks, model.Damaged(s, artel.NewDigest([32]byte{byte(i), byte(i >> 8), 1}), "no"))
+		m := damaged(s, artel.NewDigest([32]byte{byte(i), byte(i >> 8), 1}))
+		m.Seen = model.Confirmations
+		marks = append(marks, m)
 	}
-	r.Learn(marks...)
-	if n := len(r.Marks("a")); n != 2000 || r.Refuses("a", marks[0].Digest) || !r.Refuses("a", marks[2499].Digest) {
+	r.Learned().Add(marks...)
+	if n := len(r.Learned().Marks("a")); n != 2000 || r.Learned().Refuses("a", marks[0].Digest, "one") || !r.Learned().Refuses("a", marks[2499].Digest, "one") {
 		t.Errorf("%d marks", n)
 	}
 }

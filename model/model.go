@@ -19,6 +19,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"net/http"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -62,14 +63,32 @@ type Request struct {
 	Choice    ToolChoice
 	Format    Format
 	Sampling  Sampling
+	Reasoning Reasoning
+	Extras    Extras
+	// Dropped are the fields of a client's request that have no place here. The
+	// decoders of the dialects fill it.
+	Dropped []Drop
 	// Names are the media sent as a name instead of their bytes; nil: none. Providers
 	// fill it.
 	Names map[artel.Digest]Name
 	// OnNames is called before each call with the media sent by name, which may be
 	// none, if the provider supports names; may be nil.
 	OnNames func(map[artel.Digest]Name)
+	// OnDrop is called by providers while they write the request, for each field
+	// that the service does not take; its error ends the call. It may be called
+	// again for another attempt. May be nil.
+	OnDrop func(Drop) error
+	// Whole says that the reader takes the answer as a whole. A [Caller] then holds its
+	// deltas back until the end, and asks again if it breaks off.
+	Whole bool
+	Cache CacheTime // how long the service caches the request
+	// Header holds fields of a client's header that the service gets; may be nil.
+	Header http.Header
 	// OnTry is called by a [Caller] when an attempt begins; may be nil.
 	OnTry func()
+	// OnActivity is called by providers when bytes of the answer arrive, also those
+	// without a delta (pings, hidden reasoning); a [Caller] sets it. May be nil.
+	OnActivity func()
 
 	// OnRetry is called by a [Caller] before it waits for another attempt; its
 	// error ends the call. May be nil.
@@ -112,10 +131,82 @@ type Format struct {
 
 // Sampling holds sampling parameters. Absent ones have the API's default.
 type Sampling struct {
-	Temperature *float64
-	TopP        *float64
-	Stop        []string // texts that end the answer
+	Temperature      *float64
+	TopP             *float64
+	TopK             *int
+	Seed             *int64
+	FrequencyPenalty *float64
+	PresencePenalty  *float64
+	Stop             []string // texts that end the answer
 }
+
+// Reasoning says how much a model thinks before it answers. The zero value leaves
+// it to the API.
+type Reasoning struct {
+	Effort  Effort // how much, in words
+	Budget  int    // tokens at most; 0: not said
+	Summary string // how detailed a summary is to be: auto, concise or detailed; may be empty
+	Show    bool   // the client asked to read the reasoning
+}
+
+// An Effort is a degree of reasoning. Dialects without a degree use the nearest.
+type Effort string
+
+// The efforts, from the lowest; the empty one is the API's default.
+const (
+	EffortNone    Effort = "none"
+	EffortMinimal Effort = "minimal"
+	EffortLow     Effort = "low"
+	EffortMedium  Effort = "medium"
+	EffortHigh    Effort = "high"
+	EffortXHigh   Effort = "xhigh"
+	EffortMax     Effort = "max"
+)
+
+// Efforts returns the efforts from the lowest to the highest.
+func Efforts() []Effort {
+	return []Effort{EffortNone, EffortMinimal, EffortLow, EffortMedium, EffortHigh, EffortXHigh, EffortMax}
+}
+
+// Extras are wishes of a client that do not change what a request asks.
+type Extras struct {
+	User      string // an id of the client's user
+	SafetyID  string // an id of the client's user, for the service's abuse checks
+	Tier      string // the service tier, in the words of OpenAI: auto, default, flex, priority
+	CacheKey  string // names requests that share a prefix
+	Verbosity string // low, medium or high
+}
+
+// A CacheTime says how long a service keeps the beginning of a request in its cache.
+// Only Anthropic's API asks for it; others decide themselves.
+type CacheTime string
+
+// The times.
+const (
+	CacheMinutes CacheTime = ""    // five minutes
+	CacheHour    CacheTime = "1h"  // an hour, which costs more to write
+	CacheOff     CacheTime = "off" // nothing is written to the cache
+)
+
+// A Drop is a field of a request that does not reach the service.
+type Drop struct {
+	Field  string // such as top_k, or tools.web_search for a tool
+	Reason DropReason
+}
+
+// A DropReason says why a field does not reach a service.
+type DropReason string
+
+// The reasons.
+const (
+	DialectLacks  DropReason = "dialect_lacks"  // the service's API has no such field
+	ModelLacks    DropReason = "model_lacks"    // the model does not take it
+	NotTranslated DropReason = "not_translated" // only services of the client's dialect take it
+	TooMany       DropReason = "too_many"       // more than the API takes; the first ones are sent
+	OutOfRange    DropReason = "out_of_range"   // the nearest value that the API takes is sent
+	NotEnforced   DropReason = "not_enforced"   // the model reads it, but the API does not enforce it
+	InConflict    DropReason = "in_conflict"    // the API refuses it beside another field
+)
 
 // A Message is one message of a request. Its media parts are sent unchanged: the
 // caller has replaced what the service cannot take by text. Every Media.Ref is a
@@ -129,11 +220,12 @@ type Message struct {
 type ToolSpec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
-	Schema      json.RawMessage `json:"parameters"` // a JSON Schema of type object
+	Schema      json.RawMessage `json:"parameters"`       // a JSON Schema of type object
+	Strict      bool            `json:"strict,omitempty"` // the API is to enforce the schema
 }
 
 // A Delta is one piece of a streamed answer: [TextDelta], [ReasoningDelta],
-// [ReasoningDone], [CallDelta] or [Finish].
+// [ReasoningDone], [CallPiece], [CallDelta] or [Finish].
 type Delta interface{ delta() }
 
 // TextDelta is text to append to the answer.
@@ -148,6 +240,16 @@ type ReasoningDelta string
 // nil: none. Providers of dialects without such state may omit it.
 type ReasoningDone struct{ Opaque json.RawMessage }
 
+// CallPiece is a piece of the arguments of a tool call that the model is still
+// writing. The first piece of a call may have no text; a [CallDelta] with the same
+// id ends the call and repeats all its arguments. Pieces of several calls may
+// alternate. Providers may omit pieces, and readers may ignore them.
+type CallPiece struct {
+	ID   artel.CallID
+	Name string
+	Text string // JSON, to append to the arguments
+}
+
 // CallDelta is one complete tool call. Its arguments are valid JSON; invalid ones
 // are wrapped in a JSON string.
 type CallDelta artel.ToolCall
@@ -161,6 +263,7 @@ type Finish struct {
 func (TextDelta) delta()      {}
 func (ReasoningDelta) delta() {}
 func (ReasoningDone) delta()  {}
+func (CallPiece) delta()      {}
 func (CallDelta) delta()      {}
 func (Finish) delta()         {}
 
@@ -184,6 +287,13 @@ type CallError struct {
 	RetryAfter time.Duration // requested by the API; 0: none
 	Transient  bool          // the same call may succeed later
 	Refusal    Refusal       // why the API refused the request, if known
+
+	// Dialect, Header and Body are those of the error response, for clients of the
+	// same dialect: the fields of the header that they act on, and the JSON, both
+	// without keys. They are empty if there was no such response.
+	Dialect Dialect
+	Header  http.Header
+	Body    []byte
 }
 
 // Error returns the API's message.

@@ -15,6 +15,8 @@ type Refusal struct {
 	Class     RefusalClass `json:"class,omitempty"`
 	MediaType string       `json:"media_type,omitempty"` // "image/*", "application/pdf"; "": not stated
 	Limit     int64        `json:"limit,omitempty"`      // the stated limit in the unit of Class; 0: none
+	Field     string       `json:"field,omitempty"`      // of the request, in its neutral name; "": none
+	Once      bool         `json:"once,omitempty"`       // Field is refused beside another field of the request, not by itself
 }
 
 // A RefusalClass is a kind of reason.
@@ -31,24 +33,37 @@ const (
 	RefusedItem    RefusalClass = "item_bytes"      // a part of more than Limit bytes, as it was sent
 	RefusedRequest RefusalClass = "request_bytes"   // a request of more than Limit bytes
 	RefusedPart    RefusalClass = "part"            // an unreadable part: damaged, or of an unnamed kind
+	RefusedLabel   RefusalClass = "label"           // media whose declared type is not that of their bytes
 	RefusedContext RefusalClass = "context"         // more tokens than the window holds
+	RefusedFilter  RefusalClass = "filter"          // content that a filter forbids
+	RefusedField   RefusalClass = "field"           // a field that only changes how the model answers, such as temperature
 	RefusedThought RefusalClass = "thought"         // missing, changed or foreign reasoning or signature; not about media
 )
+
+// ofText reports whether a class is about the text of a request, not its media.
+func (c RefusalClass) ofText() bool {
+	return c == RefusedContext || c == RefusedFilter || c == RefusedThought
+}
 
 // Classify derives a refusal from the status, code and message of an API's error.
 // It recognises the messages of common APIs and servers only.
 func Classify(status int, code, message string) Refusal {
 	text := code + " " + message
+	if field := fieldRefused(text); field != "" {
+		return Refusal{Class: RefusedField, Field: field, Once: onlyBeside().MatchString(text)}
+	}
 	for _, r := range refusals() {
 		m := r.words.FindStringSubmatch(text)
 		if m == nil {
 			continue
 		}
 		out := Refusal{Class: r.class}
-		if r.class == RefusedContext || r.class == RefusedThought {
+		if r.class.ofText() {
 			return out
 		}
-		out.MediaType = typeIn(m[0], r.about)
+		if out.MediaType = typeIn(m[0], r.about); r.class == RefusedLabel {
+			out.MediaType = r.about // the words name the wrong type, too
+		}
 		out.Limit = limitIn(r.class, m, text)
 		return out
 	}
@@ -76,6 +91,9 @@ var refusals = sync.OnceValue(func() []refusalRule {
 	add(RefusedThought, "", "`(?:signature|thinking|redacted_thinking)`.{0,60}(?:`thinking`|`redacted_thinking`|blocks?)")                  // Anthropic
 	add(RefusedThought, "", `of type 'reasoning' was provided without|encrypted content .{0,80}could not be (?:verified|decrypted|parsed)`) // OpenAI
 
+	add(RefusedFilter, "", `\b(?:content_filter|content_policy_violation|ResponsibleAIPolicyViolation|PROHIBITED_CONTENT|data_inspection_failed)\b`) // OpenAI, Azure, Gemini, DashScope
+	add(RefusedFilter, "", `content management policy|content filtering policy|(?:blocked|rejected|flagged) (?:by|as a result of|due to) .{0,40}(?:safety|content (?:filter|policy|moderation)|moderation)`)
+
 	// Some APIs use "pixels" or "too large" for images as well as for contexts.
 	add(RefusedSide, "image/*", `(?:image|pixel|dimension|resolution).{0,80}?(\d{3,5}) ?(?:px|pixels)`)                              // Anthropic
 	add(RefusedSide, "image/*", `image.{0,40}(?:dimensions?|resolution|width|height|side).{0,40}(?:exceed|too (?:large|big)|limit)`) // DashScope, Gemini
@@ -102,6 +120,8 @@ var refusals = sync.OnceValue(func() []refusalRule {
 	add(RefusedInTool, "", `(?:tool|function)[ _](?:messages?|results?|content|responses?).{0,60}(?:text only|only (?:support|accept|contain)s? text|must be (?:a )?(?:string|text)|non-string|(?:not|n't) support)`)
 	add(RefusedInTool, "", `'tool',? ?'content'.{0,80}valid string`) // servers on pydantic
 
+	add(RefusedLabel, "image/*", `specified using the .{1,60}media type, but`)                                                                                           // Anthropic
+	add(RefusedLabel, "image/*", `(?:mime|media|content)[ _-]?type.{0,60}(?:does not|doesn't) match|(?:does not|doesn't) match .{0,30}(?:mime|media|content)[ _-]?type`) // Gemini, proxies
 	add(RefusedPart, "image/*", `could not process (?:the )?image|unable to process (?:the )?(?:input )?image|invalid_image|image_parse_error|`+
 		`(?:does not|doesn't) represent a valid image|you uploaded an unsupported image|cannot identify image|failed to (?:load|decode|process|read|parse) (?:the )?image|image data.{0,30}(?:invalid|not valid|corrupt)|invalid image(?: data)?\b|truncated image`)
 	add(RefusedPart, "application/pdf", `pdf (?:specified )?(?:was|is) (?:not valid|invalid|password|corrupt|encrypted)|could not process (?:the )?(?:pdf|document)|invalid pdf|document has no pages`)

@@ -57,23 +57,41 @@ func Diagnose(r *Request, err error) (marks []Mark, suspects []artel.Digest) {
 	if ok {
 		x = call.Refusal
 	}
-	if !ok || x.Class == RefusedContext || x.Class == RefusedThought || x.Class == "" && call.Status != http.StatusBadRequest && call.Status != http.StatusUnprocessableEntity {
+	if x.Class == RefusedField && r.sends(x.Field) {
+		return []Mark{r.Service.mark(Mark{Field: x.Field, Source: FromLearned, Seen: 1, Evidence: call.Message})}, nil
+	}
+	if !ok || x.Class == RefusedField || x.Class.ofText() || x.Class == "" && call.Status != http.StatusBadRequest && call.Status != http.StatusUnprocessableEntity {
 		return nil, nil
 	}
 	if x.Class == RefusedAfter && !r.Service.Capabilities.NeedsFiller() {
-		return []Mark{r.Service.mark(Mark{Place: AfterTool, Source: FromLearned, Evidence: call.Message})}, nil
+		return []Mark{r.Service.mark(Mark{Place: AfterTool, Source: FromLearned, Seen: 1, Evidence: call.Message})}, nil
 	}
 	if len(media) == 0 {
 		return nil, nil
 	}
 	for _, m := range x.marks(r, media) {
-		m.Source, m.Evidence = FromLearned, call.Message
+		m.Source, m.Seen, m.Evidence = FromLearned, 1, call.Message
 		marks = append(marks, r.Service.mark(m))
 	}
 	if len(marks) == 0 {
 		suspects = latestMedia(media, x.MediaType)
 	}
 	return marks, suspects
+}
+
+// Lasts reports whether x says what a service does not take, so that it is worth
+// knowing for later requests. Words about the label of media, and limits without a
+// number, concern one request: what would be learned of them is a guess.
+func (x Refusal) Lasts() bool {
+	switch x.Class {
+	case RefusedMedia, RefusedInTool, RefusedAfter, RefusedPart:
+		return true
+	case RefusedField:
+		return !x.Once
+	case RefusedCount, RefusedSide, RefusedPages, RefusedItem, RefusedRequest:
+		return x.Limit > 0
+	}
+	return false
 }
 
 // marks returns what x shows about the places, types and limits of media.
@@ -202,10 +220,10 @@ func latestMedia(media []PlacedMedia, mediaType string) []artel.Digest {
 	return out
 }
 
-// Damaged returns the mark for bytes with which a call was refused and without
-// which it succeeded.
-func Damaged(s Service, d artel.Digest, evidence string) Mark {
-	return s.mark(Mark{Place: InUser, Digest: d, Source: FromLearned, Evidence: evidence})
+// Damaged returns the mark for media with which a call of a client was refused, and
+// without which it succeeded.
+func Damaged(s Service, m PlacedMedia, holder, evidence string) Mark {
+	return s.mark(Mark{Place: m.Place, MediaType: m.MediaType, Digest: m.Ref.Digest, Holder: holder, Source: FromLearned, Seen: 1, Evidence: evidence})
 }
 
 // A RefusalPolicy is the retry policy of one call after the API refused its media:
@@ -217,8 +235,10 @@ type RefusalPolicy struct {
 	attempts int
 	refused  *Request // the refused request until Changes compared it; nil: none
 	marks    []Mark   // to be learned if the next attempt succeeds
+	fields   []Mark   // the same, of fields that were left out
 	suspects []artel.Digest
-	evidence string // the API's message
+	suspect  *PlacedMedia // the only one, if the API named it as the reason; nil: none
+	evidence string       // the API's message
 }
 
 // Next returns the changes for another attempt after r was refused: apply marks
@@ -235,8 +255,45 @@ func (l *RefusalPolicy) Next(r *Request, refusal error) (lower []Mark, describe 
 	if l.attempts == most && most > 1 {
 		return nil, l.DescribeAll(r), true
 	}
-	l.refused, l.marks, l.suspects = r, marks, suspects
+	l.refused, l.marks, l.suspects, l.suspect = r, nil, suspects, nil
+	call, _ := errors.AsType[*CallError](refusal) // Diagnose found something in it
+	if call.Refusal.Class == RefusedField {
+		l.attempts-- // a request has few fields, and each is left out once
+		if l.refused = nil; call.Refusal.Lasts() {
+			l.fields = append(l.fields, marks...)
+		}
+		return marks, nil, true
+	}
+	if !call.Refusal.Lasts() {
+		return marks, suspects, true
+	}
+	l.marks = slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool { return !m.exceededBy(r) })
+	if len(suspects) == 1 {
+		media := MediaIn(r)
+		l.suspect = &media[slices.IndexFunc(media, func(m PlacedMedia) bool { return m.Ref.Digest == suspects[0] })]
+	}
 	return marks, suspects, true
+}
+
+// exceededBy reports whether r exceeds the limit that m is about; true if it is about
+// none. A number in the words about a request within it means something else.
+func (m Mark) exceededBy(r *Request) bool {
+	images, side, pages := int64(0), 0, 0
+	for _, x := range MediaIn(r) {
+		if x.Kind == artel.KindImage {
+			images++
+		}
+		side, pages = max(side, x.Width, x.Height), max(pages, x.Pages)
+	}
+	switch m.Limit {
+	case RefusedCount:
+		return images > m.Value
+	case RefusedSide:
+		return int64(side) > m.Value
+	case RefusedPages:
+		return int64(pages) > m.Value
+	}
+	return true
 }
 
 // Changes reports whether the media of r, or their places, differ from those of
@@ -255,7 +312,7 @@ func (l *RefusalPolicy) Changes(r *Request) bool {
 // attempt. Of the marks only limits stay, because the success of a request
 // without media does not confirm the others.
 func (l *RefusalPolicy) DescribeAll(r *Request) []artel.Digest {
-	l.attempts, l.suspects = max(1, l.Most), nil
+	l.attempts, l.suspects, l.suspect = max(1, l.Most), nil, nil
 	l.marks = slices.DeleteFunc(l.marks, func(m Mark) bool { return m.Limit == "" })
 	for _, m := range MediaIn(r) {
 		if !slices.Contains(l.suspects, m.Ref.Digest) {
@@ -265,12 +322,13 @@ func (l *RefusalPolicy) DescribeAll(r *Request) []artel.Digest {
 	return l.suspects
 }
 
-// Learned returns the marks that a successful call after refusals confirms. Of
-// several suspects none is marked.
-func (l *RefusalPolicy) Learned(s Service) []Mark {
-	marks := slices.Clone(l.marks)
-	if len(l.suspects) == 1 && len(marks) == 0 {
-		marks = append(marks, Damaged(s, l.suspects[0], l.evidence))
+// Learned returns the marks that a successful call of a client after refusals
+// confirms. Media are marked if they were the only suspect, and the API said that it
+// could not read them.
+func (l *RefusalPolicy) Learned(s Service, holder string) []Mark {
+	marks := append(slices.Clone(l.fields), l.marks...)
+	if l.suspect != nil && len(l.marks) == 0 {
+		marks = append(marks, Damaged(s, *l.suspect, holder, l.evidence))
 	}
 	return marks
 }

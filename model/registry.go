@@ -47,39 +47,63 @@ func NewRegistry(services []Service, defaultID artel.ServiceID) *Registry {
 	return r
 }
 
-// SetLedger replaces the registry's ledger, which initially is in memory only.
-func (r *Registry) SetLedger(l *Ledger) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ledger = l
-	r.rebuild()
+// Learned returns the part of the registry that corrects capabilities.
+func (r *Registry) Learned() Learned { return Learned{r} }
+
+// Learned is what a registry learned about its services: the marks of its ledger.
+type Learned struct{ registry *Registry }
+
+// Use replaces the ledger, which initially is in memory only.
+func (l Learned) Use(ledger *Ledger) {
+	l.registry.mu.Lock()
+	defer l.registry.mu.Unlock()
+	l.registry.ledger = ledger
+	l.registry.rebuild()
 }
 
-// Learn adds marks to the ledger and applies them to the services.
-func (r *Registry) Learn(marks ...Mark) {
+// Add adds marks to the ledger and applies them to the services.
+func (l Learned) Add(marks ...Mark) {
 	if len(marks) == 0 {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ledger.Add(marks...)
-	r.rebuild()
+	l.registry.mu.Lock()
+	defer l.registry.mu.Unlock()
+	l.registry.ledger.Add(marks...)
+	l.registry.rebuild()
 }
 
 // Marks returns the unexpired marks of a service, oldest first.
-func (r *Registry) Marks(id artel.ServiceID) []Mark {
-	s := r.load()
+func (l Learned) Marks(id artel.ServiceID) []Mark {
+	s := l.registry.load()
 	if i, ok := s.byID[id]; ok {
 		return slices.Clone(s.marks[i])
 	}
 	return nil
 }
 
-// Refuses reports whether a service has refused a request because of these bytes.
-func (r *Registry) Refuses(id artel.ServiceID, d artel.Digest) bool {
-	s := r.load()
+// Refuses reports whether a service has refused requests of a client because of these
+// bytes.
+func (l Learned) Refuses(id artel.ServiceID, d artel.Digest, holder string) bool {
+	s := l.registry.load()
 	i, ok := s.byID[id]
-	return ok && slices.ContainsFunc(s.marks[i], func(m Mark) bool { return m.Digest == d && !m.OK })
+	return ok && slices.ContainsFunc(s.marks[i], func(m Mark) bool { return m.Digest == d && m.Holder == holder && !m.OK && m.Applies() })
+}
+
+// Forget removes the mark of a service with a key ([Mark.Key]), or all with the key "",
+// and returns how many they were.
+func (l Learned) Forget(id artel.ServiceID, key string) int {
+	l.registry.mu.Lock()
+	defer l.registry.mu.Unlock()
+	s := l.registry.current.Load()
+	i, ok := s.byID[id]
+	if !ok {
+		return 0
+	}
+	n := l.registry.ledger.Forget(s.services[i], key)
+	if n > 0 {
+		l.registry.rebuild()
+	}
+	return n
 }
 
 // load returns the current snapshot.
@@ -170,18 +194,18 @@ func (r *Registry) Lookup(id artel.ServiceID) (Service, bool) {
 
 // Resolve finds a callable service by its id, or else the first one whose model
 // has that name, except the demo. may must allow it. The service is returned as
-// [Service.OnWire].
-func (r *Registry) Resolve(name string, may func(artel.ServiceID) bool) (Service, bool) {
+// [Service.OnWire]; it is shared and must not be changed. nil: there is none.
+func (r *Registry) Resolve(name string, may func(artel.ServiceID) bool) *Service {
 	s := r.load()
 	if i, ok := s.byID[artel.ServiceID(name)]; ok && s.services[i].Callable() && may(s.services[i].ID) {
-		return s.asCalled[i].clone(), true
+		return &s.asCalled[i]
 	}
 	for i := range s.services {
 		if v := &s.services[i]; v.Model == name && v.Callable() && !v.Demo() && may(v.ID) {
-			return s.asCalled[i].clone(), true
+			return &s.asCalled[i]
 		}
 	}
-	return Service{}, false
+	return nil
 }
 
 // All returns every service in order of preference, the demo last unless it

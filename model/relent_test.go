@@ -79,7 +79,7 @@ func TestRelent(t *testing.T) {
 			t.Parallel()
 			r := asked(tt.to)
 			marks, suspects := model.Diagnose(r, tt.err)
-			if diff := cmp.Diff(tt.marks, marks, cmpopts.IgnoreFields(model.Mark{}, "Endpoint", "Model", "Source", "Evidence")); diff != "" {
+			if diff := cmp.Diff(tt.marks, marks, cmpopts.IgnoreFields(model.Mark{}, "Endpoint", "Model", "Dialect", "Source", "Evidence", "Seen")); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(tt.suspects, suspects); diff != "" {

@@ -31,9 +31,14 @@ type Service struct {
 	ID            artel.ServiceID
 	Name          string
 	Dialect       Dialect
-	BaseURL       string // without a trailing slash; empty: the service is for routing only
-	Model         string // empty: the service is for routing only
+	BaseURL       string   // without a trailing slash; empty: the service is for routing only
+	Model         string   // empty: the service is for routing only
+	Models        []string // further models of the endpoint; see [CompleteAll]
+	OtherModels   []string // models of the endpoint that do not chat, such as embeddings; the gateway passes requests for them on; * stands for any characters
+	AllModels     bool     // every chat model that the endpoint lists; see [CompleteAll]
+	NamedByHost   bool     // the names of its services have the host of BaseURL in the place of Name
 	APIKey        Secret
+	Auth          Auth
 	Capabilities  Capabilities
 	Server        Server            // how it is asked for its capabilities
 	Carries       []string          // media types of the endpoint if fewer than the dialect's; nil: all of the dialect
@@ -42,9 +47,12 @@ type Service struct {
 	Description   string            // for users and the selector
 	MaxConcurrent int               // concurrent calls; 0: no limit
 	Fallbacks     []artel.ServiceID // tried in this order if the service is unavailable
+	ForContext    []artel.ServiceID // asked by the gateway, in this order, if a request is too long for the service
+	ForFilter     []artel.ServiceID // asked by the gateway, in this order, if a content filter refuses a request
 	Timeout       time.Duration     // longest wait between deltas; 0: the Caller's
 	FirstTimeout  time.Duration     // longest wait for the first delta; 0: Timeout
 	QuirkSettings QuirkSettings     // override the quirks of its server
+	Extra         ExtraFields       // what its requests have beyond the dialect
 	Processors    json.RawMessage   // settings of the context pipeline, opaque here; nil: none
 	Problem       string            // why it cannot be called, for display; "": none
 	Origin        string            // where it was found, for display: a file, an environment variable, "built in"
@@ -52,11 +60,16 @@ type Service struct {
 
 // clone returns a deep copy of s.
 func (s Service) clone() Service {
+	s.Models = slices.Clone(s.Models)
+	s.OtherModels = slices.Clone(s.OtherModels)
 	s.Output = slices.Clone(s.Output)
 	s.Tags = slices.Clone(s.Tags)
 	s.Carries = slices.Clone(s.Carries)
 	s.Processors = slices.Clone(s.Processors)
 	s.Fallbacks = slices.Clone(s.Fallbacks)
+	s.ForContext = slices.Clone(s.ForContext)
+	s.ForFilter = slices.Clone(s.ForFilter)
+	s.Extra = s.Extra.clone()
 	s.QuirkSettings.Takes.Value = slices.Clone(s.QuirkSettings.Takes.Value)
 	s.Capabilities.Input.Value = slices.Clone(s.Capabilities.Input.Value)
 	s.Capabilities.Accepts.Value = slices.Clone(s.Capabilities.Accepts.Value)
@@ -132,7 +145,7 @@ func (s Service) OnWire() Service {
 	}
 	types := s.Dialect.Carries()
 	if takes := s.Quirks().Takes; s.Dialect == OpenAI && takes != nil {
-		types = takes
+		types = slices.Clone(takes)
 	}
 	if s.Carries != nil {
 		types = slices.Clone(s.Carries)

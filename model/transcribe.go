@@ -32,29 +32,22 @@ func (d Dialect) Transcribes() bool { return d == OpenAI }
 // Transcribable reports whether transcription services take media of a type.
 func Transcribable(mediaType string) bool { return RecordingExtension(mediaType) != "" }
 
+// recordingExtensions are the file extensions, with their dots, that transcription
+// services expect for media types.
+var recordingExtensions = map[string]string{
+	"audio/mpeg": ".mp3", "audio/mp3": ".mp3",
+	"audio/mp4": ".m4a", "audio/x-m4a": ".m4a", "audio/m4a": ".m4a",
+	"audio/wav": ".wav", "audio/x-wav": ".wav", "audio/wave": ".wav", "audio/vnd.wave": ".wav",
+	"audio/webm": ".webm", "video/webm": ".webm",
+	"audio/ogg": ".ogg", "application/ogg": ".ogg",
+	"audio/flac": ".flac", "audio/x-flac": ".flac",
+	"video/mp4":  ".mp4",
+	"video/mpeg": ".mpeg",
+}
+
 // RecordingExtension returns the file extension, with its dot, that transcription
 // services expect for a media type; "" if they do not take it.
-func RecordingExtension(mediaType string) string {
-	switch mediaType {
-	case "audio/mpeg", "audio/mp3":
-		return ".mp3"
-	case "audio/mp4", "audio/x-m4a", "audio/m4a":
-		return ".m4a"
-	case "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
-		return ".wav"
-	case "audio/webm", "video/webm":
-		return ".webm"
-	case "audio/ogg", "application/ogg":
-		return ".ogg"
-	case "audio/flac", "audio/x-flac":
-		return ".flac"
-	case "video/mp4":
-		return ".mp4"
-	case "video/mpeg":
-		return ".mpeg"
-	}
-	return ""
-}
+func RecordingExtension(mediaType string) string { return recordingExtensions[mediaType] }
 
 // Transcribe has a service transcribe a recording. Attempts, the concurrency limit
 // and the errors are those of [Caller.Call]. The answer is not streamed, so the

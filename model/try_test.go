@@ -5,11 +5,15 @@ package model_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -84,7 +88,7 @@ func TestRelenting(t *testing.T) {
 	if _, _, ok := l.Next(&next, refusal); ok {
 		t.Error("the zero value allows two attempts")
 	}
-	if learned := l.Learned(service); len(learned) != 1 || learned[0].Place != model.InTool {
+	if learned := l.Learned(service, "one"); len(learned) != 1 || learned[0].Place != model.InTool {
 		t.Errorf("learned %v", learned)
 	}
 
@@ -100,5 +104,51 @@ func TestRelenting(t *testing.T) {
 	}
 	if all := same.DescribeAll(r); len(all) != 1 {
 		t.Errorf("all media are %v", all)
+	}
+}
+
+// TestWhatIsLearned: only words that name what the service does not take are learned,
+// and only if the request had it.
+func TestWhatIsLearned(t *testing.T) {
+	t.Parallel()
+	digest := artel.NewDigest([32]byte{3})
+	for words, want := range map[string]model.Mark{
+		"Could not process image":                     {Place: model.InUser, MediaType: "image/png", Digest: digest, Holder: "one"},
+		"No endpoints found that support image input": {Place: model.InUser, MediaType: "image/*"},
+		"At most 2 image(s) may be provided":          {Limit: model.RefusedCount, Value: 2},
+		"image dimensions exceed 2000 pixels":         {Limit: model.RefusedSide, Value: 2000},
+
+		"Bad request":                                      {}, // who knows why
+		"too many images":                                  {}, // a number would be guessed
+		"image width exceeds what is allowed":              {},
+		"At most 20 image(s) may be provided":              {}, // there were fewer
+		"image dimensions must be at most 9000 pixels":     {},
+		"The PDF specified was not valid.":                 {}, // of two suspects
+		"The specified MIME type does not match the image": {}, // a label
+		"The image was specified using the image/jpeg media type, but the image appears to be a image/png image": {},
+	} {
+		r := asked(model.TextOnly())
+		if strings.Contains(words, "PDF") {
+			pdf := part(7, "application/pdf")
+			r.Messages[0].Parts = append(r.Messages[0].Parts, pdf)
+		}
+		var l model.RefusalPolicy
+		if _, _, ok := l.Next(r, refusal(400, words)); !ok {
+			t.Errorf("%q is not tried again", words)
+		}
+		got := l.Learned(r.Service, "one")
+		if want == (model.Mark{}) {
+			if len(got) > 0 {
+				t.Errorf("%q: learned %+v", words, got)
+			}
+			continue
+		}
+		if len(got) != 1 || got[0].Seen != 1 || got[0].Evidence == "" {
+			t.Errorf("%q: learned %+v", words, got)
+			continue
+		}
+		if diff := cmp.Diff(want, got[0], cmpopts.IgnoreFields(model.Mark{}, "Endpoint", "Model", "Dialect", "Source", "Evidence", "Seen")); diff != "" {
+			t.Errorf("%q: %s", words, diff)
+		}
 	}
 }

@@ -19,8 +19,12 @@ type Price struct {
 }
 
 // Cost returns the cost of one call with usage u. It is unknown without a price of
-// the service or without reported usage.
+// the service or without reported usage. The demo costs nothing, unless it has a
+// price.
 func (s Service) Cost(u artel.Usage) artel.Cost {
+	if s.Demo() && s.Capabilities.Price.Source == FromNothing {
+		return artel.Cost{Calls: 1}
+	}
 	if s.Capabilities.Price.Source == FromNothing || u.InputTokens == 0 && u.OutputTokens == 0 {
 		return artel.Cost{}
 	}
@@ -29,6 +33,13 @@ func (s Service) Cost(u artel.Usage) artel.Cost {
 	sum := float64(plain)*p.Input + float64(u.CachedTokens)*p.CacheRead + float64(u.StoredTokens)*p.CacheWrite + float64(u.OutputTokens)*p.Output
 	return artel.Cost{USD: sum / 1e6, Calls: 1}
 }
+
+// Priced reports whether calls of s have a known cost. Those of scripted services
+// cost nothing.
+func (s Service) Priced() bool { return s.Demo() || s.Capabilities.Price.Source != FromNothing }
+
+// Reported reports whether a provider has reported the usage of a call.
+func Reported(u artel.Usage) bool { return u.InputTokens > 0 || u.OutputTokens > 0 }
 
 // listPriced reports whether the catalog's prices apply to a base URL. Elsewhere
 // the same model has another price, or none on the operator's own machine.

@@ -3,6 +3,7 @@
 package model_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/artelhq/artel"
@@ -66,5 +67,16 @@ func TestAmong(t *testing.T) {
 	claude := model.Catalog("claude-sonnet-5")
 	if now := claude.ForImages(21); claude.MaxSide.Value != 8000 || now.MaxSide != (model.Fact[int]{Value: 2000, Source: claude.MaxSide.Source}) {
 		t.Errorf("of Claude: %+v, among many %+v", claude.MaxSide, now.MaxSide)
+	}
+}
+
+// TestOnWireLeavesItsService: services are shared, so what can be sent is computed
+// without a change to the lists of the service.
+func TestOnWireLeavesItsService(t *testing.T) {
+	s := model.Service{Dialect: model.OpenAI, QuirkSettings: model.QuirkSettings{Takes: model.Fact[[]string]{Source: model.FromOperator, Value: []string{"image/png", "image/webp", "image/jpeg"}}}}
+	s.Capabilities.Accepts = model.Fact[[]string]{Value: []string{"image/png", "image/jpeg"}, Source: model.FromOperator}
+	s.OnWire()
+	if got := s.QuirkSettings.Takes.Value; !slices.Equal(got, []string{"image/png", "image/webp", "image/jpeg"}) {
+		t.Errorf("it takes %q afterwards", got)
 	}
 }

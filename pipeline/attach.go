@@ -231,6 +231,10 @@ func (a *attacher) result(ctx context.Context, next *mediaKey, r artel.ToolResul
 		if err != nil {
 			return r, err
 		}
+		if a.d.isPage(ps[len(ps)-1]) { // which pages they are, only the labels say
+			out = append(out, ps...)
+			continue
+		}
 		out = append(out, ps[len(ps)-1])
 	}
 	if !slices.ContainsFunc(out, carriesMedia) {
@@ -251,7 +255,7 @@ func (a *attacher) partsFor(ctx context.Context, next *mediaKey, m artel.Media) 
 	next.n++
 	if !ok {
 		if a.resolving {
-			if a.d.hasDecision(a.from, m.Ref) {
+			if a.d.pages[m.Ref] || a.d.hasDecision(a.from, m.Ref) {
 				return artel.Parts{m}, nil
 			}
 			a.late++

@@ -119,7 +119,7 @@ func TestPolicies(t *testing.T) {
 		}
 	})
 	for _, config := range []string{`{"always":["document"]}`, `{"never":["text"]}`, `{"stale_images":-1}`, `{"inline_limit":0}`} {
-		if _, err := builtIn(t).Check(attaching(config)); err == nil {
+		if _, err := builtIn(t).Processors().Check(attaching(config)); err == nil {
 			t.Errorf("%s is taken", config)
 		}
 	}

@@ -21,7 +21,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -83,12 +82,12 @@ func (r *Registry) build(ctx context.Context, in Input, list []plannedStep, last
 		r.buffers.Put(&spare)
 	}()
 	d.counter.cached = r.cache.counts(d.counter.key(), in.History)
-	d.toolTokens = d.counter.tools(in.Tools)
+	d.toolTokens = r.cache.tools.count(in.Tools, d.counter)
 	var rec Record
 	d.warnUnknown(r.Processors())
 	for _, p := range list[:last] {
 		var step Step
-		step, err = d.run(ctx, p)
+		step, err = r.run(ctx, d, p)
 		d.noteChanges(len(rec.Processors), step)
 		rec.Processors = append(rec.Processors, step)
 		if err != nil {
@@ -221,7 +220,7 @@ func readConfig(config json.RawMessage, dst any) error {
 
 // run runs one processor and returns its step. It returns an error only if that
 // ends the build.
-func (d *Draft) run(ctx context.Context, p plannedStep) (Step, error) {
+func (r *Registry) run(ctx context.Context, d *Draft, p plannedStep) (Step, error) {
 	if !d.beforeCurrent {
 		d.before = append(d.before[:0], d.Messages...)
 	}
@@ -234,7 +233,7 @@ func (d *Draft) run(ctx context.Context, p plannedStep) (Step, error) {
 	}
 	err := checkConfig(d.config, p.Fields, nil)
 	if err == nil {
-		err = d.process(ctx, p.Processor)
+		err = r.process(ctx, d, p.Processor)
 	}
 	d.beforeCurrent = err == nil && (d.unchanged || sameDraft(before, d.Messages))
 	if err == nil && !d.beforeCurrent {
@@ -262,29 +261,6 @@ func (d *Draft) run(ctx context.Context, p plannedStep) (Step, error) {
 		err = d.counter.err
 	}
 	return step, err
-}
-
-func (d *Draft) process(ctx context.Context, p Processor) (err error) {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	limit := p.Timeout
-	if limit == 0 {
-		limit = DefaultTimeout
-	}
-	cause := artel.Errorf(artel.Unavailable, "pipeline.Build", "", "the processor took longer than its limit of %v", limit)
-	pctx, cancel := context.WithTimeoutCause(ctx, limit, cause)
-	defer cancel()
-	defer func() {
-		if v := recover(); v != nil {
-			err = artel.Errorf(artel.Internal, "pipeline.Build", "", "the processor panicked: %v\n%s", v, debug.Stack())
-		}
-	}()
-	err = p.Process(pctx, d)
-	if err != nil && ctx.Err() == nil && pctx.Err() != nil {
-		return cause
-	}
-	return err
 }
 
 // sameDraft reports whether a processor left all messages unchanged.

@@ -235,6 +235,34 @@ type toolCache struct {
 		segment Segment
 	}
 	next int
+
+	counts    [4]countedTools
+	nextCount int
+}
+
+// countedTools is a list of tools with its tokens.
+type countedTools struct {
+	tools  []model.ToolSpec
+	key    countKey
+	tokens int
+}
+
+// count returns the tokens of tools.
+func (t *toolCache) count(tools []model.ToolSpec, m *messageCounter) int {
+	key := m.key()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.counts {
+		if k := &t.counts[i]; k.tools != nil && k.key == key && slices.EqualFunc(k.tools, tools, sameTool) {
+			return k.tokens
+		}
+	}
+	n := m.tools(tools)
+	if m.err == nil {
+		t.counts[t.nextCount] = countedTools{slices.Clone(tools), key, n}
+		t.nextCount = (t.nextCount + 1) % len(t.counts)
+	}
+	return n
 }
 
 func (t *toolCache) lines(tools []model.ToolSpec) (Segment, error) {

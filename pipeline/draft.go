@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/model/route"
+	"github.com/artelhq/artel/pipeline/lore"
 )
 
 // Input is the input of a build, which does not change it. The same Input over
@@ -44,8 +46,9 @@ type Input struct {
 	Globals   map[string]string // variables of the macros with global in their names
 	Machine   map[string]string // values of the macros os, osVersion, arch, platform and hostname; nil: empty
 	Locale    phrase.Locale
-	Placement Placement // "": PlaceTail
-	Sources   Sources   // nil: there are no artifacts, and no part can be read
+	Placement Placement   // "": PlaceTail
+	Books     []lore.Book // world books that Settings name; see [Settings.Books]
+	Sources   Sources     // nil: there are no artifacts, and no part can be read
 
 	// Renditions makes other forms of media; nil: no picture is converted and
 	// no recording transcribed.
@@ -75,6 +78,8 @@ type Agent struct {
 	Prompt      string   // the role prompt, sent before all presets; blank: none
 	Presets     []Preset // in the order of the skeleton
 	Context     Limits
+	Character   Character
+	Sampling    Sampling
 }
 
 // Limits bound how much of a conversation an agent is sent. The configuration
@@ -93,6 +98,10 @@ type Profile struct {
 	Language string          `json:"language,omitempty"` // a BCP 47 tag
 	Rules    json.RawMessage `json:"rules,omitempty"`    // a configuration of the regex-processor
 }
+
+// Called returns the value of the macro user: the name, or "User" without one,
+// as in SillyTavern, so that prompts and greetings stay sentences.
+func (p Profile) Called() string { return cmp.Or(p.Name, "User") }
 
 // A Preset is a message written by the author of an agent.
 type Preset struct {
@@ -201,6 +210,8 @@ type Draft struct {
 	counter       *messageCounter
 	sources       map[artel.Ref]source       // by the ref as written in a part
 	sentDigests   map[artel.Ref]artel.Digest // digests that replace the refs of media parts
+	pages         map[artel.Ref]bool         // pictures of pages that replace a document
+	single        bool                       // one part replaces each media part
 	decisions     []Decision
 	lookback      lookback
 	steps         []plannedStep // the processors of this build, including those after Until
@@ -240,6 +251,7 @@ const (
 	OriginPreset        Origin = "preset"  // in the skeleton
 	OriginDepth         Origin = "depth"   // a preset within the history
 	OriginAnchor        Origin = "anchor"  // a preset beside a slot
+	OriginLore          Origin = "lore"    // an entry of a world book
 	OriginReminder      Origin = "reminder"
 	OriginTranscription Origin = "transcription" // the text of a recording, in a message of its own
 	OriginMerged        Origin = "merged"        // several messages, named by MergedFrom
@@ -322,7 +334,7 @@ func (d *Draft) branchAt(path []artel.Message) artel.MessageID {
 
 // request makes the model request of the draft.
 func (d *Draft) request() *model.Request {
-	r := &model.Request{Service: d.Service, Messages: make([]model.Message, len(d.Messages)), Tools: d.Tools}
+	r := &model.Request{Service: d.Service, Sampling: d.Agent.Sampling.model(), Reasoning: d.Agent.Sampling.reasoning(), Messages: make([]model.Message, len(d.Messages)), Tools: d.Tools}
 	for i := range d.Messages {
 		r.Messages[i] = model.Message{Role: d.Messages[i].Role, Parts: d.Messages[i].Parts}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // Exchanges returns the index at which each exchange of ms begins. An exchange
@@ -52,82 +53,97 @@ func exchangeEnd[M any](ms []M, i int, content func(*M) (artel.Role, artel.Parts
 	return end
 }
 
-// dropUnpaired removes tool calls without a result and results without a call,
-// which every model API refuses. They occur after a muted message, a filter, or
-// a cut of the history. It writes into ms.
-func (d *Draft) dropUnpaired(ms []Message) []Message {
-	out := ms[:0]
-	for i := 0; i < len(ms); {
+// pairResults returns ms with one result for every tool call, right after it, as
+// every model API requires. A call without a result gets one that says that its
+// outcome is unknown: a call that may have had effects is never hidden. Results
+// without a call, and further results of one call, are removed. Such calls and
+// results come from muted messages, imports and runs that ended early.
+func (d *Draft) pairResults(ms []Message) []Message {
+	i := 0
+	for i < len(ms) {
 		end := exchangeEnd(ms, i, (*Message).content)
-		unit := ms[i:end]
-		if complete(unit) { // the usual case
-			if len(out) == i {
-				out = ms[:end]
-			} else {
-				out = append(out, unit...)
-			}
-			i = end
-			continue
-		}
-		calls := artel.CallsOf(unit[0].Parts) // out may overwrite unit[0]
-		for j, m := range unit {
-			keep := m.Parts
-			if j == 0 {
-				keep = without(keep, func(p artel.Part) bool {
-					c, ok := p.(artel.ToolCall)
-					return ok && !answered(unit, c.ID)
-				})
-			}
-			if j > 0 || m.Role == artel.RoleTool {
-				keep = without(keep, func(p artel.Part) bool {
-					r, ok := p.(artel.ToolResult)
-					return ok && (m.Role != artel.RoleTool || j == 0 || !called(calls, r.CallID))
-				})
-			}
-			if len(keep) != len(m.Parts) {
-				d.Log(Warn, "an unpaired tool call or result is not sent", map[string]any{"message_id": m.ID})
-				if m.Parts = keep; blank(keep) || onlyReasoning(keep) {
-					continue
-				}
-			}
-			out = append(out, m)
+		if !paired(ms[i:end]) {
+			break
 		}
 		i = end
 	}
-	clear(ms[len(out):])
+	if i == len(ms) { // the usual case
+		return ms
+	}
+	out := append(make([]Message, 0, len(ms)+extraMessages), ms[:i]...)
+	for i < len(ms) {
+		end := exchangeEnd(ms, i, (*Message).content)
+		if unit := ms[i:end]; paired(unit) {
+			out = append(out, unit...)
+		} else {
+			out = d.pairExchange(out, unit)
+		}
+		i = end
+	}
 	return out
 }
 
-// complete reports whether every call of an exchange has a result, and every
+// pairExchange appends an exchange to out, with one result for every call.
+func (d *Draft) pairExchange(out, unit []Message) []Message {
+	var open []artel.ToolCall
+	if unit[0].Role == artel.RoleAssistant {
+		out, open, unit = append(out, unit[0]), artel.CallsOf(unit[0].Parts), unit[1:]
+	}
+	caller := len(out) - 1
+	for _, m := range unit {
+		kept := make(artel.Parts, 0, len(m.Parts))
+		for _, p := range m.Parts {
+			if r, ok := p.(artel.ToolResult); ok {
+				k := slices.IndexFunc(open, func(c artel.ToolCall) bool { return c.ID == r.CallID })
+				if k < 0 {
+					d.Log(Warn, "a tool result without a call of its own is not sent", map[string]any{"message_id": m.ID, "call_id": string(r.CallID)})
+					continue
+				}
+				open = slices.Delete(open, k, k+1)
+			}
+			kept = append(kept, p)
+		}
+		if len(kept) == len(m.Parts) {
+			out = append(out, m)
+		} else if m.Parts = kept; !blank(kept) && !onlyReasoning(kept) {
+			out = append(out, m)
+		}
+	}
+	if len(open) == 0 {
+		return out
+	}
+	last := out[caller]
+	last.ID, last.Role, last.Parts = noResultID+last.ID, artel.RoleTool, make(artel.Parts, len(open))
+	for i, c := range open {
+		d.Log(Warn, "a tool call without a result is sent with one that says so", map[string]any{"message_id": out[caller].ID, "call_id": string(c.ID)})
+		last.Parts[i] = artel.ToolResult{CallID: c.ID, Content: d.Locale.Say(phrase.ToolNoResult, map[string]any{"Name": c.Name}), IsError: true}
+	}
+	return append(out, last)
+}
+
+// noResultID begins the ids of messages that complete the calls of a message.
+const noResultID = "artel:no-result:"
+
+// paired reports whether every call of an exchange has one result, and every
 // result a call.
-func complete(unit []Message) bool {
+func paired(unit []Message) bool {
 	if unit[0].Role == artel.RoleTool {
 		return false
 	}
-	calls := artel.CallsOf(unit[0].Parts)
-	for _, c := range calls {
-		if !answered(unit, c.ID) {
-			return false
-		}
+	if unit[0].Role != artel.RoleAssistant {
+		return true
 	}
-	for _, m := range unit[1:] {
-		for _, r := range artel.ResultsOf(m.Parts) {
-			if !called(calls, r.CallID) {
-				return false
+	open := artel.CallsOf(unit[0].Parts)
+	for i := range unit[1:] {
+		for _, p := range unit[1+i].Parts {
+			if r, ok := p.(artel.ToolResult); ok {
+				k := slices.IndexFunc(open, func(c artel.ToolCall) bool { return c.ID == r.CallID })
+				if k < 0 {
+					return false
+				}
+				open = slices.Delete(open, k, k+1)
 			}
 		}
 	}
-	return true
-}
-
-// called reports whether call id is among calls.
-func called(calls []artel.ToolCall, id artel.CallID) bool {
-	return slices.ContainsFunc(calls, func(c artel.ToolCall) bool { return c.ID == id })
-}
-
-// answered reports whether an exchange has a result of call id.
-func answered(unit []Message, id artel.CallID) bool {
-	return slices.ContainsFunc(unit[1:], func(m Message) bool {
-		return slices.ContainsFunc(m.Parts, func(p artel.Part) bool { r, ok := p.(artel.ToolResult); return ok && r.CallID == id })
-	})
+	return len(open) == 0
 }

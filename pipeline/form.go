@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,6 +28,7 @@ func forms(in Input) route.Forms {
 	f.Transcriber, f.MaxRecording, written = in.Renditions.Transcriber()
 	f.Captioner, seen = in.Renditions.Captioner()
 	f.Converted, f.Transcribed = true, written || seen
+	f.Pages = in.Renditions.Pages() != nil
 	return f
 }
 
@@ -71,16 +73,22 @@ func (d *Draft) prepare(ctx context.Context, id string, m artel.Media, w prefere
 		return preparedPart{}, err
 	}
 	m = s.media
+	partial := s.err == nil && s.digest == "" && s.info.IsBinary() // a preview knows its first bytes only
+	key := cmp.Or(s.digest, artel.Digest(m.Ref.String()))
 	form, pending := rendered{route: d.route(s, w)}, false
 	switch {
 	case s.err != nil:
 		d.Log(Warn, "the bytes of an attachment cannot be read", map[string]any{"message_id": id, "ref": m.Ref.String(), "error": s.err.Error()})
 		form.route = artel.Route{ContentType: "binary", Routing: artel.RoutingText, Step: artel.StepDescribed, Reason: artel.ReasonUnreadable}
 		form.text = route.Unreadable(m, d.Locale)
-	case form.route.Routing != artel.RoutingText && !room.fits(s.info.Kind, s.digest, 0):
+	case form.route.Routing != artel.RoutingText && !room.fits(s.info.Kind, key, 0):
 		form.route = route.RequestFull(form.route)
+	case partial && form.route.Routing != artel.RoutingText:
+		form.media, pending = &m, true
+	case partial && form.route.Step != artel.StepDescribed:
+		form.text, pending = d.Locale.Say(phrase.AttachmentPending, map[string]any{"Name": name(m), "Filename": oneLine(m.Filename)}), true
 	default:
-		form, err = d.render(ctx, s, form.route, w.InlineLimit)
+		form, err = d.render(ctx, s, form.route, w.InlineLimit, room)
 		if err != nil && ctx.Err() != nil {
 			return preparedPart{}, context.Cause(ctx)
 		}
@@ -102,11 +110,19 @@ func (d *Draft) prepare(ctx context.Context, id string, m artel.Media, w prefere
 	if form.media != nil && d.refused(form.digest) {
 		form = rendered{route: describedAs(form.route, artel.ReasonRefused)}
 	}
-	if form.media != nil && !room.reserve(s.info.Kind, s.digest, form.media.Size) {
+	if form.media != nil && !room.reserve(s.info.Kind, key, form.media.Size) {
 		form = rendered{route: route.RequestFull(form.route)}
 	}
 	var parts artel.Parts
 	switch {
+	case form.pages != nil:
+		for i, p := range form.pages {
+			parts = append(parts, artel.Text{Text: pageLabel(m, i+1, form.sent)}, p)
+			if d.pages == nil {
+				d.pages = map[artel.Ref]bool{}
+			}
+			d.sentDigests[p.Ref], d.pages[p.Ref] = p.Ref.Digest, true
+		}
 	case form.media != nil:
 		parts = artel.Parts{artel.Text{Text: label(m, form.sent)}, *form.media}
 		d.sentDigests[m.Ref] = form.digest
@@ -121,6 +137,12 @@ func (d *Draft) prepare(ctx context.Context, id string, m artel.Media, w prefere
 		Message: artel.MessageID(id), Ref: m.Ref, Filename: m.Filename, Kind: s.info.Kind, MediaType: s.info.MediaType, Size: s.info.Size,
 		Route: form.route, Sent: form.sent, Tokens: d.counter.parts(parts), Pending: pending,
 	}}}, nil
+}
+
+// isPage reports whether a part is a picture of a page of a document.
+func (d *Draft) isPage(p artel.Part) bool {
+	m, ok := p.(artel.Media)
+	return ok && d.pages[m.Ref]
 }
 
 // avoidRefused changes the route of bytes that the service refused before: to
@@ -151,11 +173,12 @@ type rendered struct {
 	digest artel.Digest // of media's bytes
 	text   string
 	sent   *artel.SentForm
+	pages  []artel.Media // in the place of media
 }
 
 // render makes the form that r asks for. If that fails, the route of the result
 // is still r.
-func (d *Draft) render(ctx context.Context, s source, r artel.Route, inline int) (rendered, error) {
+func (d *Draft) render(ctx context.Context, s source, r artel.Route, inline int, room *mediaBudget) (rendered, error) {
 	out := rendered{route: r}
 	m := s.media
 	written := func(origin, text string) {
@@ -183,7 +206,21 @@ func (d *Draft) render(ctx context.Context, s source, r artel.Route, inline int)
 		if err != nil {
 			return out, err
 		}
-		written(", the text that was taken out of it", x.Text)
+		if x.Doubt != "" {
+			better, err := d.renderDoubtful(ctx, s, r, x.Pages, inline, room)
+			if err == nil || artel.CodeOf(err) == rendition.CodePending || ctx.Err() != nil {
+				if better.route.Step != r.Step {
+					return better, err
+				}
+			} else {
+				d.Log(Warn, "the text of a document is doubtful, and its pages could not be shown", map[string]any{"ref": m.Ref.String(), "form": string(better.route.Step), "error": err.Error()})
+			}
+		}
+		origin := ", the text that was taken out of it"
+		if x.Doubt != "" && d.target.Forms.Captioner == "" {
+			origin += ", which is doubtful: no service that reads its pages is configured (caption.service)"
+		}
+		written(origin, x.Text)
 		out.sent.Cut = out.sent.Cut || x.Cut
 	case r.Step == artel.StepTranscribed:
 		w, err := d.transcript(ctx, s)
@@ -199,6 +236,46 @@ func (d *Draft) render(ctx context.Context, s source, r artel.Route, inline int)
 		if r.Reason == artel.ReasonStale && !m.Ref.IsBlob() && d.hasTool("get_artifact") {
 			out.text += "\n" + d.Locale.Say(phrase.RouteSeeAgain, map[string]any{"ID": string(m.Ref.Artifact)})
 		}
+	}
+	return out, nil
+}
+
+// renderDoubtful makes the form of a PDF whose text is doubtful: its pages as pictures, or
+// their text as a service reads it. Without either the route of the result is still r.
+func (d *Draft) renderDoubtful(ctx context.Context, s source, r artel.Route, pages, inline int, room *mediaBudget) (rendered, error) {
+	out := rendered{route: route.Doubtful(r, s.info, d.target)}
+	src := rendition.Source{Digest: s.digest, MediaInfo: s.info}
+	src.Pages = pages
+	switch out.route.Step {
+	case artel.StepConverted:
+		if d.single { // the request has one place for the part
+			out.route = r
+			return out, nil
+		}
+		for n := 1; n <= min(pages, rendition.MaxPages); n++ {
+			p, err := d.Renditions.Pages().Picture(ctx, d.Owner, src, n, d.target.Capabilities.PictureForm())
+			if err != nil {
+				return out, err
+			}
+			if d.refused(p.Digest) || !room.reserve(artel.KindImage, p.Digest, p.Size) {
+				break
+			}
+			out.pages = append(out.pages, p.Media())
+		}
+		if len(out.pages) == 0 {
+			out.route = r
+			return out, nil
+		}
+		out.sent = &artel.SentForm{MediaType: out.pages[0].MediaType, Pages: len(out.pages), PagesLeft: pages - len(out.pages)}
+	case artel.StepTranscribed:
+		s.info.Pages = pages
+		w, err := d.transcript(ctx, s)
+		if err != nil {
+			return out, err
+		}
+		text, form := inlineText(s.media, ", read from its pages by "+string(w.Service), w.Text, inline)
+		form.Service, form.Cut = w.Service, form.Cut || pages > rendition.MaxPages
+		out.text, out.sent = text, &form
 	}
 	return out, nil
 }
@@ -364,6 +441,7 @@ func (r *Registry) PrepareMedia(ctx context.Context, in Input, media []artel.Med
 		counter:     newMessageCounter(r.counter, in.Service, ""),
 		sources:     make(map[artel.Ref]source),
 		sentDigests: make(map[artel.Ref]artel.Digest),
+		single:      true,
 	}
 	if err := d.transcribeAll(ctx, media, attaching{}, nil); err != nil {
 		return nil, err

@@ -161,7 +161,7 @@ func TestFormatterSettings(t *testing.T) {
 		`{"fillers":{"user":null}}`:  "",
 		`{"separator":"\n---\n"}`:    "",
 	} {
-		_, err := builtIn(t).Check(on(config, pipeline.MessageFormatters))
+		_, err := builtIn(t).Processors().Check(on(config, pipeline.MessageFormatters))
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says) || !errors.Is(err, artel.Invalid)) {
 			t.Errorf("%s: %v", config, err)
 		}

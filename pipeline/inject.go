@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/pipeline/lore"
 )
 
 // The ids of the messages that the injection assembler adds.
@@ -57,10 +58,17 @@ func inject(ctx context.Context, d *Draft) error {
 		return err
 	}
 	prompts := d.prompts()
+	entries, _ := Value[[]loreEntry](d)
+	own := len(prompts)
+	for _, e := range entries {
+		prompts = append(prompts, e.prompt)
+	}
 	if err := d.expand(prompts); err != nil {
 		return err
 	}
-	role, prompts := prompts[0], prompts[1:]
+	role := prompts[0]
+	before, after, deep := placeLore(entries, prompts[own:])
+	prompts = append(prompts[1:own:own], deep...)
 	var system artel.Parts
 	if strings.TrimSpace(role.Text) != "" {
 		system = append(system, artel.Text{Text: role.Text})
@@ -69,16 +77,35 @@ func inject(ctx context.Context, d *Draft) error {
 		system = append(system, artel.Text{Text: reminder})
 		role.stability, reminder = Turn, ""
 	}
-	var first []Message
+	first := before
 	if len(system) > 0 {
 		first = append(first, Message{
 			ID: RolePromptID, Role: artel.RoleSystem, Parts: system, Agent: d.Agent.Name,
 			Origin: OriginPreset, Stability: role.stability,
 		})
 	}
-	d.Messages = assemble(d, first, prompts, d.Messages)
+	d.Messages = assemble(d, append(first, after...), prompts, d.Messages)
 	d.remind(reminder)
 	return nil
+}
+
+// placeLore returns the messages of the entries of world books around the role
+// prompt, and the prompts at depths. The prompts are those of the entries, with
+// their macros expanded.
+func placeLore(entries []loreEntry, prompts []prompt) (before, after []Message, deep []prompt) {
+	for i, p := range prompts {
+		p.stability = p.stability.Least(entries[i].stability)
+		switch {
+		case strings.TrimSpace(p.Text) == "":
+		case entries[i].where == lore.AtDepth:
+			deep = append(deep, p)
+		case entries[i].where == lore.AfterPrompt:
+			after = append(after, p.message(OriginLore))
+		default:
+			before = append(before, p.message(OriginLore))
+		}
+	}
+	return before, after, deep
 }
 
 // remind adds the reminder at the end. It becomes a part of the newest message

@@ -68,7 +68,7 @@ func (w *world) makerWith(o rendition.Options) (*rendition.Maker, *fake.Server) 
 	web := httptest.NewServer(server)
 	w.t.Cleanup(web.Close)
 	return rendition.New(rendition.Config{
-		Store: w.db, Blobs: w.blobs,
+		Store: w.db, Blobs: w.blobs, PDF: w.pdf,
 		Caller: model.NewCaller(map[model.Dialect]model.Provider{
 			model.OpenAI: openai.New(openai.Options{Client: web.Client(), Blobs: w.blobs}),
 		}, model.CallerOptions{Attempts: 1}),
@@ -149,6 +149,23 @@ func TestPicturesAreConverted(t *testing.T) {
 	in.Renditions = nil
 	if d := build(t, in).Record.Decisions[0]; d.Step != artel.StepDescribed || d.Reason != artel.ReasonNotAccepted {
 		t.Errorf("without a maker: %+v", d)
+	}
+}
+
+// TestRowsHaveNumbers sends a CSV with the numbers of its rows and the letters of its
+// columns; the file and the offset of the rest are those without them.
+func TestRowsHaveNumbers(t *testing.T) {
+	w := newWorld(t)
+	csv := w.upload("stock.csv", []byte("article,count\nTea,4\n\n\"Rope,\n8 mm\",2\n"))
+	long := w.upload("long.tsv", []byte("id\tname\n"+strings.Repeat("12345\tname\n", 10_000)))
+	got := text(build(t, w.asked(service(0), csv, long)))
+	want := "attachment stock.csv v1 (stock.csv, text/csv) (each row after its number, which is not in the file; columns: A article, B count):\n" +
+		"```\n1: article,count\n2: Tea,4\n3: \n4: \"Rope,\n8 mm\",2\n```"
+	if !strings.Contains(got, want) {
+		t.Errorf("got %.500s\nwant %s", got, want)
+	}
+	if !strings.Contains(got, "\n4545: 12345\tname\n```\n[") || !strings.Contains(got, "offset=4546, version=1)]") {
+		t.Errorf("the cut: %s", got[strings.Index(got, " characters are shown")-100:][:200])
 	}
 }
 

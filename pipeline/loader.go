@@ -65,7 +65,7 @@ func (d *Draft) loadMessages(path []artel.Message, places []int) ([]Message, err
 			ID: string(m.ID), Role: m.Role, Parts: parts, Agent: m.Agent, Origin: origin, Stability: Session,
 		})
 	}
-	return d.dropUnpaired(out), nil
+	return d.pairResults(out), nil
 }
 
 // forModel returns ps without the content that is not for this service:

@@ -152,9 +152,12 @@ func (d *Draft) olderIDs(path []artel.Message, places []int) ([]string, error) {
 
 // lookbackAllowed reports whether the token limiter runs and all processors are
 // built in: none of those looks at messages far before the one that it works
-// on.
+// on, except for the one that chooses entries of world books.
 func (d *Draft) lookbackAllowed() bool {
 	runs := false
+	if len(d.Books) > 0 {
+		return false // keys, depths and earlier firings of entries may concern any message
+	}
 	for _, p := range d.steps {
 		if !p.Core {
 			return false // a plugin may read any message

@@ -43,6 +43,7 @@ type Head struct {
 	Dialect   model.Dialect   `json:"dialect"`
 	Model     string          `json:"model"`
 	MaxOutput int             `json:"max_output,omitempty"`
+	Sampling  *Sampling       `json:"sampling,omitempty"`
 }
 
 // A ManifestMessage is one message of a request.
@@ -126,7 +127,7 @@ func (d *Draft) asStored(was *artel.Message, m *Message) bool {
 }
 
 func headOf(r *model.Request) Head {
-	return Head{r.Service.ID, r.Service.Dialect, r.Service.Model, r.MaxOutput}
+	return Head{r.Service.ID, r.Service.Dialect, r.Service.Model, r.MaxOutput, samplingOf(r)}
 }
 
 func digestOf(b []byte) artel.Digest { return artel.NewDigest(sha256.Sum256(b)) }
@@ -349,6 +350,11 @@ func (r Manifest) Rebuild(s model.Service, p Contents, hash string) (*model.Requ
 	const op = "pipeline.Rebuild"
 	s.ID, s.Dialect, s.Model = r.Head.Service, r.Head.Dialect, r.Head.Model
 	req := &model.Request{Service: s, MaxOutput: r.Head.MaxOutput, Messages: make([]model.Message, len(r.Messages))}
+	var sampling Sampling
+	if r.Head.Sampling != nil {
+		sampling = *r.Head.Sampling
+	}
+	req.Sampling, req.Reasoning = sampling.model(), sampling.reasoning()
 	h := sha256.New()
 	_, _ = h.Write(r.Head.line())
 	if r.Tools != "" {

@@ -7,11 +7,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"image"
 	"image/png"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,11 +24,13 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/media/pdf"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/pipeline/token"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/sqlite/sqlitetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,20 +44,13 @@ type world struct {
 	files *artifact.Collection
 	blobs *blob.Memory
 	ws    *artifact.Workspace
+	pdf   *pdf.Engine // of makers; nil: pages are not drawn
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	err = db.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+	db := sqlitetest.Open(t, sqlite.Memory)
+	err := db.Update(t.Context(), artel.Local, func(tx store.Tx) error {
 		return tx.Conversations.Create(artel.Conversation{ID: conv})
 	})
 	if err != nil {
@@ -66,11 +64,11 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) upload(name string, data []byte) artel.Artifact {
 	w.t.Helper()
-	s, err := w.files.Stage(w.t.Context(), bytes.NewReader(data), media.Hint{Filename: name})
+	s, err := w.files.Uploads.Stage(w.t.Context(), bytes.NewReader(data), media.Hint{Filename: name})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	as, err := w.files.Add(w.t.Context(), artel.Local, conv, []artifact.Staged{s})
+	as, err := w.files.Uploads.Add(w.t.Context(), artel.Local, conv, []artifact.Staged{s})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -181,10 +179,10 @@ func TestLoading(t *testing.T) {
 		{"loop", []artel.Message{with(say("1", "user", "a"), under("2")), with(say("2", "user", "b"), under("1"))}, "", []string{"1", "2"}},
 		{"exchange", []artel.Message{say("1", "user", "a"), calls("2", "x", "y"), answers("3", "x", "r"), answers("4", "y", "r")}, "", []string{"1", "2", "3", "4"}},
 		{"muted call", []artel.Message{say("1", "user", "a"), with(calls("2", "x"), muted), answers("3", "x", "r"), say("4", "user", "b")}, "", []string{"1", "4"}},
-		{"muted result", []artel.Message{say("1", "user", "a"), calls("2", "x"), with(answers("3", "x", "r"), muted), say("4", "user", "b")}, "", []string{"1", "4"}},
-		{"one of two results", []artel.Message{say("1", "user", "a"), calls("2", "x", "y"), answers("3", "x", "r")}, "", []string{"1", "2", "3"}},
-		{"two of three results after a dropped one", []artel.Message{answers("0", "w", "r"), calls("1", "x", "y", "z"), answers("2", "x", "r"), answers("3", "y", "r")}, "", []string{"1", "2", "3"}},
-		{"result before its call", []artel.Message{answers("0", "x", "r"), calls("1", "x"), say("2", "user", "a")}, "", []string{"2"}},
+		{"muted result", []artel.Message{say("1", "user", "a"), calls("2", "x"), with(answers("3", "x", "r"), muted), say("4", "user", "b")}, "", []string{"1", "2", "artel:no-result:2", "4"}},
+		{"one of two results", []artel.Message{say("1", "user", "a"), calls("2", "x", "y"), answers("3", "x", "r")}, "", []string{"1", "2", "3", "artel:no-result:2"}},
+		{"two of three results after a dropped one", []artel.Message{answers("0", "w", "r"), calls("1", "x", "y", "z"), answers("2", "x", "r"), answers("3", "y", "r")}, "", []string{"1", "2", "3", "artel:no-result:1"}},
+		{"result before its call", []artel.Message{answers("0", "x", "r"), calls("1", "x"), say("2", "user", "a")}, "", []string{"1", "artel:no-result:1", "2"}},
 		{"summary inside an exchange", []artel.Message{calls("1", "x"), with(say("2", "user", "s"), summary), answers("3", "x", "r"), say("4", "user", "b")}, "", []string{"2", "4"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -334,7 +332,7 @@ func TestReminder(t *testing.T) {
 		t.Errorf("in the system prompt: %s", diff)
 	}
 
-	if _, err := w.ws.Rewrite(t.Context(), "task_plan", "BEGIN"+strings.Repeat("p", 20_000)+"END", 0); err != nil {
+	if _, err := w.ws.Edit.Rewrite(t.Context(), "task_plan", "BEGIN"+strings.Repeat("p", 20_000)+"END", 0); err != nil {
 		t.Fatal(err)
 	}
 	got = build(t, in).Request.Messages[0].Parts[1].(artel.Text).Text
@@ -389,7 +387,7 @@ func TestLimit(t *testing.T) {
 		if !errors.As(err, &e) || e.Kind != artel.TooLarge || e.Subject != pipeline.TokenLimiter || !strings.Contains(err.Error(), "a window of 12 less 3") {
 			t.Errorf("got %v", err)
 		}
-		if r.Request != nil || len(r.Record.Processors) != 5 {
+		if r.Request != nil || len(r.Record.Processors) != 6 {
 			t.Errorf("result: %+v", r)
 		}
 	})
@@ -486,6 +484,101 @@ func TestFailingProcessors(t *testing.T) {
 	}
 }
 
+// A processor that ignores its context does not hold up the build, and what it
+// does later to its draft has no effect.
+func TestProcessorsThatDoNotReturn(t *testing.T) {
+	release, ended := make(chan struct{}), make(chan struct{}, 100)
+	p := pipeline.Processor{ID: "deaf", Priority: pipeline.PriorityPlugin, Timeout: time.Millisecond, Process: func(_ context.Context, d *pipeline.Draft) error {
+		<-release
+		d.Messages = nil
+		pipeline.Set(d, "late")
+		d.Log(pipeline.Info, "late", nil)
+		ended <- struct{}{}
+		return nil
+	}}
+	synctest.Test(t, func(t *testing.T) {
+		release, ended = make(chan struct{}), make(chan struct{}, 100)
+		registry := builtIn(t, p)
+		in := input(service(0), say("1", "user", "a"))
+		for i := range 5 {
+			r, err := registry.Build(t.Context(), in)
+			if err != nil || len(r.Request.Messages) != 1 {
+				t.Fatalf("build %d: %v, %v", i, r.Request, err)
+			}
+			says := "longer than its limit of 1ms"
+			if i == 4 {
+				says = "4 earlier runs"
+			}
+			step := r.Record.Processors[len(r.Record.Processors)-2]
+			if len(step.Logs) != 1 || !strings.Contains(fmt.Sprint(step.Logs[0].Details["error"]), says) {
+				t.Errorf("build %d: %+v", i, step.Logs)
+			}
+		}
+		required := p
+		required.Required = true
+		if _, err := builtIn(t, required).Build(t.Context(), in); !errors.Is(err, artel.Unavailable) {
+			t.Errorf("required: %v", err)
+		}
+		close(release)
+		for range 5 {
+			<-ended
+		}
+		synctest.Wait()
+		if r, err := registry.Build(t.Context(), in); err != nil || len(r.Record.Processors[len(r.Record.Processors)-2].Removed) != 1 {
+			t.Errorf("afterwards: %+v, %v", r.Record, err)
+		}
+	})
+}
+
+// The stack of a panic is for the log, not for the record.
+func TestPanicsAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	r := builtIn(t, pipeline.Processor{ID: "plugin", Priority: pipeline.PriorityPlugin, Process: func(context.Context, *pipeline.Draft) error { panic("at the disco") }})
+	r.Log = slog.New(slog.NewTextHandler(&log, nil))
+	out, err := r.Build(t.Context(), input(service(0), say("1", "user", "a")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(out.Record)
+	if s := string(b); err != nil || strings.Contains(s, "goroutine") || strings.Contains(s, ".go:") || !strings.Contains(s, "at the disco") {
+		t.Errorf("record: %s, %v", s, err)
+	}
+	if s := log.String(); !strings.Contains(s, "goroutine") || !strings.Contains(s, "processor=plugin") {
+		t.Errorf("log: %s", s)
+	}
+}
+
+// Processors are replaced together or not at all.
+func TestReplacedProcessors(t *testing.T) {
+	named := func(id string) pipeline.Processor {
+		return pipeline.Processor{ID: id, Priority: pipeline.PriorityPlugin, Process: func(context.Context, *pipeline.Draft) error { return nil }}
+	}
+	r := builtIn(t, named("a"), named("b"))
+	ids := func() (out []string) {
+		for _, p := range r.Processors() {
+			if !p.Core {
+				out = append(out, p.ID)
+			}
+		}
+		return out
+	}
+	if err := r.Replace([]string{"a"}, []pipeline.Processor{named("c"), named("b")}); !errors.Is(err, artel.Conflict) {
+		t.Errorf("got %v", err)
+	}
+	if err := r.Replace([]string{"b", pipeline.AssetResolver}, nil); !errors.Is(err, artel.Denied) {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, ids()); diff != "" {
+		t.Errorf("after refusals (-want +got):\n%s", diff)
+	}
+	if err := r.Replace([]string{"a", "b"}, []pipeline.Processor{named("b"), named("c")}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"b", "c"}, ids()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestSettings(t *testing.T) {
 	off, on := false, true
 	w := newWorld(t)
@@ -559,5 +652,25 @@ func TestBranchOfArtifacts(t *testing.T) {
 	r := build(t, in)
 	if got := artel.TextOf(r.Request.Messages[3].Parts); !strings.Contains(got, "- [ ] a live step") {
 		t.Errorf("the plan is not shown: %s", got)
+	}
+}
+
+// The time since the user's message before is that between stored messages, so
+// that it does not depend on when a request is built.
+func TestIdleDuration(t *testing.T) {
+	at := func(minute int) func(*artel.Message) {
+		return func(m *artel.Message) { m.CreatedAt = time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC) }
+	}
+	in := input(service(0), with(say("1", "user", "a"), at(0)), with(say("2", "assistant", "b"), at(1)), with(say("3", "user", "c"), at(12)))
+	in.Agent.Prompt = "Away for {{idle_duration}}."
+	for _, now := range []time.Time{{}, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		in.Now = now
+		if got := artel.TextOf(build(t, in).Request.Messages[0].Parts); got != "Away for 12 minutes." {
+			t.Errorf("got %q", got)
+		}
+	}
+	in.History = in.History[:1]
+	if got := artel.TextOf(build(t, in).Request.Messages[0].Parts); got != "Away for just now." {
+		t.Errorf("got %q", got)
 	}
 }

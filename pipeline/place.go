@@ -26,6 +26,7 @@ type prompt struct {
 	position  int // in the agent's list
 	order     int
 	stability Stability
+	origin    Origin // of its message; "": by its place
 }
 
 func (p prompt) message(o Origin) Message {
@@ -36,6 +37,7 @@ func (p prompt) message(o Origin) Message {
 	if o == OriginDepth {
 		m.Stability = Turn // it moves with every message
 	}
+	m.Origin = cmp.Or(p.origin, m.Origin)
 	return m
 }
 

@@ -163,13 +163,13 @@ func TestDepthsKeepExchangesWhole(t *testing.T) {
 
 // An anchor of a processor's making shows what the processor says.
 func TestAnchors(t *testing.T) {
-	lore := pipeline.Processor{ID: "lore", Priority: pipeline.PriorityTranscription, Process: func(_ context.Context, d *pipeline.Draft) error {
+	tales := pipeline.Processor{ID: "tales", Priority: pipeline.PriorityTranscription, Process: func(_ context.Context, d *pipeline.Draft) error {
 		pipeline.Set(d, pipeline.Anchors{"lore": "Here be dragons."})
 		return nil
 	}}
 	in := input(service(0), say("1", "user", "go"))
 	in.Agent.Presets = []preset{slot("l", "lore", ""), anchored("a", "lore", "before")}
-	r, err := builtIn(t, lore).Build(t.Context(), in)
+	r, err := builtIn(t, tales).Build(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}

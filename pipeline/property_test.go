@@ -102,31 +102,29 @@ func TestBuildKeepsItsPromises(t *testing.T) {
 	})
 }
 
-// wholeExchanges fails where a call has no result right after it, or a result
-// no call.
+// wholeExchanges fails where a call has not one result right after it, or a
+// result no call.
 func wholeExchanges(t *rapid.T, ms []model.Message) {
 	open := map[artel.CallID]int{}
 	close := func() {
-		if len(open) > 0 {
-			t.Fatalf("calls without results: %v", open)
+		for id, n := range open {
+			if n > 0 {
+				t.Fatalf("%d calls %s without results", n, id)
+			}
 		}
 	}
-	var known map[artel.CallID]bool
 	for _, m := range ms {
 		if m.Role != artel.RoleTool {
 			close()
-			known = map[artel.CallID]bool{}
 		}
 		for _, p := range m.Parts {
 			switch p := p.(type) {
 			case artel.ToolCall:
 				open[p.ID]++
-				known[p.ID] = true
 			case artel.ToolResult:
-				if !known[p.CallID] {
-					t.Fatalf("a result without its call: %v", p)
+				if open[p.CallID]--; open[p.CallID] < 0 {
+					t.Fatalf("a result without a call of its own: %v", p)
 				}
-				delete(open, p.CallID)
 			}
 		}
 	}
@@ -140,6 +138,9 @@ func inOrder(t *rapid.T, in pipeline.Input, r pipeline.Result) {
 	}
 	last := -2
 	for _, id := range ids(r) {
+		if strings.HasPrefix(id, "artel:no-result:") {
+			continue // right after its call; see wholeExchanges
+		}
 		i, ok := at[id]
 		if !ok || i <= last {
 			t.Fatalf("order: %v", ids(r))

@@ -119,7 +119,7 @@ func TestBadRules(t *testing.T) {
 	if len(logs) == 0 || logs[len(logs)-1].Level != pipeline.Error || texts(got)[0] != "x" {
 		t.Error("a configuration with an unknown key:", logs)
 	}
-	if _, err := builtIn(t).Check(in.Settings.Agent); err == nil || !strings.Contains(err.Error(), "colour") {
+	if _, err := builtIn(t).Processors().Check(in.Settings.Agent); err == nil || !strings.Contains(err.Error(), "colour") {
 		t.Error("the settings are not refused:", err)
 	}
 }

@@ -5,6 +5,7 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -37,7 +38,10 @@ type Processor struct {
 	Adds Stability
 
 	// Process runs the step. It honours ctx, which ends after Timeout. If it
-	// fails and is not required, its changes to Draft.Messages are undone.
+	// fails and is not required, its changes to Draft.Messages are undone. A
+	// processor that is not Core works on a copy of the draft; if it does not
+	// return soon after Timeout, the build continues without it, and what it
+	// does to the copy later has no effect.
 	Process func(ctx context.Context, d *Draft) error
 
 	format formatter // of a formatter; the token limiter applies it to count what fits
@@ -52,6 +56,7 @@ const (
 	PrioritySessionLoader     = 100
 	PriorityRegex             = 200
 	PriorityTranscription     = 250
+	PriorityLore              = 275
 	PriorityInjection         = 300
 	PriorityTokenLimiter      = 400
 	PriorityMergeSystem       = 500
@@ -68,6 +73,7 @@ const (
 	SessionLoader          = "session-loader"
 	RegexProcessor         = "regex-processor"
 	TranscriptionProcessor = "transcription-processor"
+	Lore                   = "lore"
 	InjectionAssembler     = "injection-assembler"
 	TokenLimiter           = "token-limiter"
 	MergeSystem            = "merge-system"
@@ -87,7 +93,7 @@ const maxProcessorID = 64
 // BuiltIn returns the processors of the product.
 func BuiltIn() []Processor {
 	return slices.Concat(
-		[]Processor{sessionLoader(), regexProcessor(), transcriptionProcessor(), injectionAssembler(), tokenLimiter()},
+		[]Processor{sessionLoader(), regexProcessor(), transcriptionProcessor(), loreProcessor(), injectionAssembler(), tokenLimiter()},
 		formatters(),
 		[]Processor{assetResolver()},
 	)
@@ -96,7 +102,12 @@ func BuiltIn() []Processor {
 // A Registry is the list of processors of a build. It is safe for concurrent
 // use; a running build keeps the list that it started with.
 type Registry struct {
+	// Log gets the stacks of processors that panicked; nil: slog.Default. It is
+	// set before the first build.
+	Log *slog.Logger
+
 	counter *token.Counter
+	overdue overdue
 	cache   requestCache
 	buffers sync.Pool // of *[]Message, empty: buffers for Draft.before
 
@@ -121,6 +132,12 @@ func NewRegistry(counter *token.Counter, processors ...Processor) (*Registry, er
 // form can be drawn. An id that a processor or a group already has is of kind
 // Conflict.
 func (r *Registry) Register(p Processor) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.register(p)
+}
+
+func (r *Registry) register(p Processor) error {
 	const op = "pipeline.Register"
 	if p.ID == "" || len(p.ID) > maxProcessorID || strings.Trim(p.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return artel.Errorf(artel.Invalid, op, artel.Shorten(p.ID, 80),
@@ -139,8 +156,6 @@ func (r *Registry) Register(p Processor) error {
 		return artel.Errorf(artel.Invalid, op, p.ID, "priority %d is not before %s: want less than %d",
 			p.Priority, AssetResolver, PriorityAssetResolver)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if slices.ContainsFunc(r.list, func(q Processor) bool { return q.ID == p.ID || q.Group == p.ID || q.ID == p.Group }) {
 		return artel.Errorf(artel.Conflict, op, p.ID, "a processor with this id is registered")
 	}
@@ -150,15 +165,17 @@ func (r *Registry) Register(p Processor) error {
 	return nil
 }
 
-// Ordered returns the processors in the order in which a build runs them with
-// this order of the movable ones.
-func (r *Registry) Ordered(order []string) []Processor { return ordered(r.Processors(), order) }
+// Processors are the processors of a registry, in the order in which a build runs
+// them.
+type Processors []Processor
+
+// Ordered returns them in the order in which a build runs them with this order of
+// the movable ones.
+func (list Processors) Ordered(order []string) Processors { return ordered(list, order) }
 
 // Find returns the processor with an id.
-func (r *Registry) Find(id string) (Processor, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range r.list {
+func (list Processors) Find(id string) (Processor, bool) {
+	for _, p := range list {
 		if p.ID == id {
 			return p, true
 		}
@@ -166,12 +183,39 @@ func (r *Registry) Find(id string) (Processor, bool) {
 	return Processor{}, false
 }
 
+// Replace unregisters the processors with the ids in old and registers those of
+// next, in one step. It refuses what [Registry.Unregister] and
+// [Registry.Register] refuse, and changes nothing then. Running builds keep the
+// processors that they started with.
+func (r *Registry) Replace(old []string, next []Processor) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.list
+	for _, id := range old {
+		if err := r.unregister(id); err != nil {
+			r.list = before
+			return err
+		}
+	}
+	for _, p := range next {
+		if err := r.register(p); err != nil {
+			r.list = before
+			return err
+		}
+	}
+	return nil
+}
+
 // Unregister removes a processor. It is of kind NotFound if no processor has
 // the id, and of kind Denied for a core processor.
 func (r *Registry) Unregister(id string) error {
-	const op = "pipeline.Unregister"
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.unregister(id)
+}
+
+func (r *Registry) unregister(id string) error {
+	const op = "pipeline.Unregister"
 	i := slices.IndexFunc(r.list, func(p Processor) bool { return p.ID == id })
 	if i < 0 {
 		return artel.Errorf(artel.NotFound, op, artel.Shorten(id, 80), "no such processor")
@@ -184,7 +228,7 @@ func (r *Registry) Unregister(id string) error {
 }
 
 // Processors returns the processors in the order in which a build runs them.
-func (r *Registry) Processors() []Processor {
+func (r *Registry) Processors() Processors {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.list)

@@ -73,8 +73,8 @@ func (d *Draft) pin(ps artel.Parts) (artel.Parts, error) {
 	for i, p := range out {
 		switch p := p.(type) {
 		case artel.Media:
-			digest := d.sentDigests[p.Ref]
-			if digest == "" {
+			digest, decided := d.sentDigests[p.Ref] // "" in a preview of a file whose bytes are unknown
+			if !decided {
 				return nil, artel.Errorf(artel.Internal, "pipeline.Build", p.Ref.String(), "the part has no decision")
 			}
 			p.Ref.Digest = digest // the ref keeps its artifact, for the codec's labels

@@ -112,7 +112,7 @@ type Resolved struct {
 }
 
 // Resolve returns the effective configuration of p. It does not validate it;
-// see [Registry.Check].
+// see [Processors.Check].
 func (s Settings) Resolve(p Processor) Resolved {
 	out := Resolved{Enabled: !p.DefaultOff, EnabledBy: ByDefault, Winner: ByDefault}
 	take := func(l SettingLevel) {
@@ -202,9 +202,8 @@ func KnownFields(config json.RawMessage, fields []Field) (known map[string]json.
 // configuration that does not match the processor's fields, a processor named
 // twice, one that cannot be disabled. Unknown processors are allowed, since
 // they may be plugins that are not loaded; their ids are returned.
-func (r *Registry) Check(settings []Setting) (unknown []string, err error) {
+func (list Processors) Check(settings []Setting) (unknown []string, err error) {
 	const op = "pipeline.Check"
-	list := r.Processors()
 	seen := map[string]bool{}
 	for i, s := range settings {
 		at := fmt.Sprintf("processors[%d]", i)
@@ -234,8 +233,7 @@ func (r *Registry) Check(settings []Setting) (unknown []string, err error) {
 
 // CheckDisabled refuses (kind Invalid) ids of processors that cannot be
 // disabled, and returns the ids that name no processor.
-func (r *Registry) CheckDisabled(ids []string) (unknown []string, err error) {
-	list := r.Processors()
+func (list Processors) CheckDisabled(ids []string) (unknown []string, err error) {
 	for _, id := range ids {
 		found := false
 		for _, p := range list {
@@ -256,9 +254,8 @@ func (r *Registry) CheckDisabled(ids []string) (unknown []string, err error) {
 
 // CheckOrder refuses (kind Invalid) an order that names a processor twice, or
 // one with a fixed position, and returns the ids that name no processor.
-func (r *Registry) CheckOrder(ids []string) (unknown []string, err error) {
+func (list Processors) CheckOrder(ids []string) (unknown []string, err error) {
 	const op = "pipeline.Check"
-	list := r.Processors()
 	for n, id := range ids {
 		if slices.Contains(ids[:n], id) {
 			return nil, artel.Errorf(artel.Invalid, op, "order "+artel.Shorten(id, 60), "the processor is named twice")

@@ -107,7 +107,7 @@ func TestGroups(t *testing.T) {
 		t.Errorf("the entry of the group: %+v", got)
 	}
 	r := registryOf(t, noop("p", 500, grouped), other)
-	if unknown, err := r.Check(s.Agent); err != nil || len(unknown) > 0 {
+	if unknown, err := r.Processors().Check(s.Agent); err != nil || len(unknown) > 0 {
 		t.Errorf("a field that only one of the group has: %v %v", unknown, err)
 	}
 }
@@ -133,7 +133,7 @@ func TestCheck(t *testing.T) {
 		`{"choice":"z"}`: "want one of x, y", `{"names":"a"}`: "list of strings", `{"names":["a",null]}`: "list of strings", `{"names":[1]}`: "list of strings",
 		`{"any":"bad"}`: "want something better", `{"text":null,"number":null}`: "",
 	} {
-		_, err := r.Check([]pipeline.Setting{{ID: "p", Config: json.RawMessage(config)}})
+		_, err := r.Processors().Check([]pipeline.Setting{{ID: "p", Config: json.RawMessage(config)}})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || artel.KindOf(err) != artel.Invalid) {
 			t.Errorf("%s: got %v, want %q", config, err, want)
 		}
@@ -146,14 +146,14 @@ func TestCheck(t *testing.T) {
 		{[]pipeline.Setting{{ID: "p"}, {ID: "p"}}, "named twice"},
 		{[]pipeline.Setting{{}}, "id of a processor is missing"},
 	} {
-		if _, err := r.Check(c.settings); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := r.Processors().Check(c.settings); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
-	if unknown, err := r.Check([]pipeline.Setting{{ID: "plugin"}}); err != nil || !slices.Equal(unknown, []string{"plugin"}) {
+	if unknown, err := r.Processors().Check([]pipeline.Setting{{ID: "plugin"}}); err != nil || !slices.Equal(unknown, []string{"plugin"}) {
 		t.Errorf("unknown: %v %v", unknown, err)
 	}
-	if _, err := r.CheckDisabled([]string{"core"}); err == nil {
+	if _, err := r.Processors().CheckDisabled([]string{"core"}); err == nil {
 		t.Error("a processor that runs always was disabled")
 	}
 }
@@ -195,14 +195,14 @@ func TestOrder(t *testing.T) {
 		t.Errorf("got %v, want %v", ran, want)
 	}
 	for _, id := range []string{"load", "early", pipeline.AssetResolver} {
-		if _, err := r.CheckOrder([]string{id}); artel.KindOf(err) != artel.Invalid {
+		if _, err := r.Processors().CheckOrder([]string{id}); artel.KindOf(err) != artel.Invalid {
 			t.Errorf("%s was ordered: %v", id, err)
 		}
 	}
-	if unknown, err := r.CheckOrder([]string{"f2", "gone", "f1"}); err != nil || !slices.Equal(unknown, []string{"gone"}) {
+	if unknown, err := r.Processors().CheckOrder([]string{"f2", "gone", "f1"}); err != nil || !slices.Equal(unknown, []string{"gone"}) {
 		t.Errorf("got %v %v", unknown, err)
 	}
-	if _, err := r.CheckOrder([]string{"f2", "f2"}); err == nil {
+	if _, err := r.Processors().CheckOrder([]string{"f2", "f2"}); err == nil {
 		t.Error("an order with a processor twice was taken")
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/media/extract"
+	"github.com/artelhq/artel/media/picture"
 )
 
 // A source is the content of a media part.
@@ -73,8 +75,13 @@ func (d *Draft) open(ctx context.Context, s *source) (err error) {
 	if c.Size() != s.info.Size {
 		return fmt.Errorf("the blob has %d bytes, but its version says %d", c.Size(), s.info.Size)
 	}
-	if !s.info.IsBinary() {
+	switch {
+	case !s.info.IsBinary():
 		s.text, err = media.DecodeText(c, s.info.Charset)
+	case s.info.Kind == artel.KindImage && s.digest != "" && picture.Supports(s.info.MediaType): // without a digest only the beginning is there
+		if err := picture.Check(ctx, c, c.Size()); errors.Is(err, artel.Invalid) {
+			return err
+		}
 	}
 	return err
 }
@@ -112,17 +119,33 @@ func label(m artel.Media, sent *artel.SentForm) string {
 	return fmt.Sprintf("attachment %s (%s, %d × %d pixels, shown as %d × %d)", name(m), oneLine(m.Filename), m.Width, m.Height, sent.Width, sent.Height)
 }
 
+// pageLabel returns the text before page n of a document whose pages are pictures.
+func pageLabel(m artel.Media, n int, sent *artel.SentForm) string {
+	text := fmt.Sprintf("attachment %s (%s), page %d of %d", name(m), oneLine(m.Filename), n, sent.Pages+sent.PagesLeft)
+	if n == sent.Pages && sent.PagesLeft > 0 {
+		text += fmt.Sprintf(", the last that is shown; pages %d to %d are not", n+1, n+sent.PagesLeft)
+	}
+	return text
+}
+
 // inlineText formats a text attachment, or the text of one: a line with its
 // name and the origin of a derived text, then the text in a fence longer than
-// any run of backticks in it. If the text is cut, the last line says how to
-// read the rest.
+// any run of backticks in it. The rows of a CSV or TSV have their numbers before
+// them, so that the model can name a cell. If the text is cut, the last line says
+// how to read the rest.
 func inlineText(m artel.Media, origin, text string, limit int) (string, artel.SentForm) {
 	shown, rest := cut(text, limit)
 	sent := artel.SentForm{Characters: utf8.RuneCountInString(shown), Cut: rest != ""}
-	fence := strings.Repeat("`", max(3, longestRun(shown, '`')+1))
+	body := shown
+	if origin == "" && (m.MediaType == "text/csv" || m.MediaType == "text/tab-separated-values") {
+		var columns string
+		columns, body = extract.Addressed(shown, m.MediaType)
+		origin = " (each row after its number, which is not in the file; columns: " + columns + ")"
+	}
+	fence := strings.Repeat("`", max(3, longestRun(body, '`')+1))
 	var b strings.Builder
-	fmt.Fprintf(&b, "attachment %s (%s, %s)%s:\n%s\n%s", name(m), oneLine(m.Filename), m.MediaType, origin, fence, shown)
-	if !strings.HasSuffix(shown, "\n") {
+	fmt.Fprintf(&b, "attachment %s (%s, %s)%s:\n%s\n%s", name(m), oneLine(m.Filename), m.MediaType, origin, fence, body)
+	if !strings.HasSuffix(body, "\n") {
 		b.WriteByte('\n')
 	}
 	b.WriteString(fence)

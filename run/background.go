@@ -33,7 +33,7 @@ const (
 const backgroundTimeout = 30 * time.Second
 
 // ask makes a call with an instruction and a text, and returns the answer and its
-// usage.
+// usage, also that of an answer that broke off.
 func (k *Config) ask(ctx context.Context, s model.Service, instruction, text string) (said string, usage artel.Usage, err error) {
 	ctx, stop := context.WithTimeout(ctx, backgroundTimeout)
 	defer stop()
@@ -41,11 +41,9 @@ func (k *Config) ask(ctx context.Context, s model.Service, instruction, text str
 		{Role: artel.RoleSystem, Parts: artel.Parts{artel.Text{Text: instruction}}},
 		{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: text}}},
 	}}
-	said, end, err := k.Caller.CallText(ctx, request)
-	if err != nil {
-		return "", usage, err
+	answer, err := k.Caller.CallText(ctx, request)
+	if answer.Started {
+		usage = k.Engine.Usage(request, answer.End.Usage, artel.Parts{artel.Text{Text: answer.Text}}, 0)
 	}
-	usage = end.Usage
-	usage.Calls, usage.Cost = 1, s.Cost(usage)
-	return strings.TrimSpace(said), usage, nil
+	return strings.TrimSpace(answer.Text), usage, err
 }

@@ -44,7 +44,7 @@ type candidateFiles struct {
 
 // stageCandidates makes parts of files, with the ids that they would get.
 func (k *Config) stageCandidates(ctx context.Context, tx store.Tx, c artel.ConversationID, files []Candidate) (*candidateFiles, error) {
-	out := &candidateFiles{partial: map[artel.ArtifactID]bool{}}
+	out := &candidateFiles{files: inlineFiles{pdf: k.PDF}, partial: map[artel.ArtifactID]bool{}}
 	for _, f := range files {
 		head := f.Head[:min(len(f.Head), MaxHead)]
 		whole := f.Size <= int64(len(head))

@@ -25,7 +25,7 @@ func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run,
 		runs: rs, config: rs.config, owner: artel.OwnerOf(ctx), clock: Input{}.clock(),
 		run: artel.Run{ID: artel.NewRunID(now), Conversation: c, Purpose: artel.RunCompacts, State: artel.RunRunning, StartedAt: now},
 	}
-	runCtx, err := rs.register(ctx, job.run.ID)
+	registered, err := rs.register(ctx, job.run.ID)
 	if err != nil {
 		return artel.Run{}, err
 	}
@@ -41,11 +41,11 @@ func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run,
 		return err
 	}, c)
 	if err != nil || active.ID != "" {
-		rs.unregister(job.run.ID)
+		rs.unregister(registered)
 		rs.config.notifier().Notify(c)
 		return active, err
 	}
-	return rs.launch(runCtx, &job), nil
+	return rs.launch(registered, &job), nil
 }
 
 // requestCompaction asks an active run to compact, unless it was asked already.
@@ -84,7 +84,7 @@ func (x *execution) compacted(tx store.Tx, p artel.CompactionCompleted) error {
 // over runs without a process, and tries once more.
 func (rs *Runs) startRun(ctx context.Context, open func(store.Tx, artel.Conversation) error, c artel.ConversationID) error {
 	begin := func() error {
-		return rs.config.update(ctx, func(tx store.Tx) error {
+		return rs.config.updateFolded(ctx, artel.OwnerOf(ctx), c, func(tx store.Tx) error {
 			conversation, err := tx.Conversations.Get(c)
 			if err != nil {
 				return err
@@ -102,12 +102,12 @@ func (rs *Runs) startRun(ctx context.Context, open func(store.Tx, artel.Conversa
 }
 
 // launch works on a started run in a goroutine.
-func (rs *Runs) launch(ctx context.Context, job *execution) artel.Run {
+func (rs *Runs) launch(a *activeRun, job *execution) artel.Run {
 	rs.config.notifier().Notify(job.run.Conversation)
 	begun := job.run
 	go func() {
-		defer rs.unregister(begun.ID)
-		job.execute(ctx)
+		defer rs.unregister(a)
+		job.execute(a.ctx)
 	}()
 	return begun
 }
@@ -128,7 +128,7 @@ func (x *execution) startCompaction(tx store.Tx, c artel.Conversation) error {
 	if err := x.choose(tx, c, in); err != nil {
 		return err
 	}
-	if err := foldLeftovers(tx, c.ID); err != nil {
+	if err := requireFolded(tx, c.ID); err != nil {
 		return err
 	}
 	x.run.Message, x.run.Agent, x.run.Service = c.Leaf, x.agent.Name, x.service.ID

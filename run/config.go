@@ -27,9 +27,11 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/pdf"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/pipeline/lore"
 	"github.com/artelhq/artel/store"
 )
 
@@ -37,6 +39,7 @@ import (
 type Config struct {
 	Store       store.Store
 	Blobs       blob.Store
+	PDF         *pdf.Engine // opens the PDFs of drafts; nil: an engine is started for each
 	Events      EventWriter
 	Artifacts   *artifact.Collection
 	Renditions  *rendition.Maker
@@ -64,6 +67,8 @@ type Settings interface {
 	Pipeline(tx store.Tx, d agent.Definition, s model.Service) (pipeline.Settings, error)
 	// Profile returns what the user has said about themselves.
 	Profile(tx store.Tx) (pipeline.Profile, error)
+	// Books returns the world books of these names; missing ones are left out.
+	Books(tx store.Tx, names []string) ([]lore.Book, error)
 	// OfFile returns the settings in a service's configuration entry.
 	OfFile(s model.Service) []pipeline.Setting
 	// Deployment returns the settings of the whole deployment.
@@ -81,6 +86,16 @@ func (k *Config) update(ctx context.Context, fn func(store.Tx) error) error {
 func (k *Config) chooser() model.Chooser { return model.NewChooser(k.Services) }
 
 func (k *Config) notifier() event.Notifier { return k.Events.Log.Notifier() }
+
+// OnBranch returns a message of a conversation that can be on a branch. The
+// messages of subagents cannot; for those the error is of kind Invalid.
+func OnBranch(tx store.Tx, c artel.ConversationID, id artel.MessageID) (artel.Message, error) {
+	m, err := MessageOf(tx, c, id)
+	if err == nil && m.Within != "" {
+		err = artel.Errorf(artel.Invalid, "app", string(id), "the message is in the thread of a subagent, which is on no branch; name a message of the conversation itself")
+	}
+	return m, err
+}
 
 // MessageOf returns a message of a conversation.
 func MessageOf(tx store.Tx, c artel.ConversationID, id artel.MessageID) (artel.Message, error) {

@@ -3,6 +3,7 @@
 package run
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"strconv"
@@ -73,7 +74,9 @@ func shortened(args json.RawMessage, limit int) json.RawMessage {
 		return args
 	}
 	var v any
-	if json.Unmarshal(args, &v) == nil {
+	decoder := json.NewDecoder(bytes.NewReader(args))
+	decoder.UseNumber() // large numbers stay exact
+	if decoder.Decode(&v) == nil {
 		if b, err := json.Marshal(cutTexts(v)); err == nil && len(b) <= limit {
 			return b
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/internal/logctx"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
@@ -26,6 +28,8 @@ import (
 // execute runs the agent until it rests, and ends the run in every case but two:
 // another process has taken the run over, or the server stops.
 func (x *execution) execute(whole context.Context) {
+	whole = logctx.With(whole, slog.String("run", string(x.run.ID)), slog.String("conversation", string(x.run.Conversation)))
+	x.restorable = nil        // they are restored
 	if x.startedAt.IsZero() { // otherwise continueRun has called
 		x.startedAt = time.Now()
 	}
@@ -40,8 +44,8 @@ func (x *execution) execute(whole context.Context) {
 	wg.Wait()
 	switch {
 	case errors.Is(cause, errLeaseLost) || errors.Is(err, errLeaseLost):
-		x.config.Logger.Warn("a run was taken over by another process", "run", x.run.ID)
-		x.config.notifier().Discard(x.run.Conversation)
+		x.config.Logger.WarnContext(ctx, "a run was taken over by another process", "run", x.run.ID)
+		x.config.notifier().Discard(x.run.Conversation, "")
 		return // the other process ends it
 	case errors.Is(cause, errShutdown) && (err != nil || x.run.State == artel.RunWaiting): // the answer may come after the restart
 		x.releaseLease(context.WithoutCancel(ctx))
@@ -52,8 +56,13 @@ func (x *execution) execute(whole context.Context) {
 		x.continueRun(whole)
 		return
 	}
+	x.ended(whole)
+}
+
+// ended starts what waits for the end of the run.
+func (x *execution) ended(ctx context.Context) {
 	x.runs.startNext(context.WithoutCancel(ctx), x.owner, x.run.Conversation)
-	x.makeTitle(whole)
+	x.makeTitle(ctx)
 }
 
 // atWork returns how long processes have worked on the run. The time between
@@ -72,9 +81,10 @@ func (x *execution) continueRun(ctx context.Context) {
 	in, err := x.Inbox(context.WithoutCancel(ctx), x.run.Reply)
 	if err != nil || len(in.Said) == 0 && !in.Compact {
 		_ = x.finish(context.WithoutCancel(ctx), artel.RunFailed, err)
+		x.ended(ctx)
 		return
 	}
-	if x.continuesAfter, x.interrupted = x.run.Reply, nil; len(in.Said) > 0 {
+	if x.continuesAfter, x.interrupted, x.completed = x.run.Reply, nil, nil; len(in.Said) > 0 {
 		x.continuesAfter = in.Said[len(in.Said)-1].ID
 	}
 	x.execute(ctx)
@@ -123,7 +133,11 @@ func (x *execution) work(ctx context.Context) (err error) {
 	if x.run.Purpose == artel.RunCompacts {
 		work = x.config.Engine.Compact
 	}
-	for payload, err := range work(ctx, x.input(history)) {
+	in, err := x.input(ctx, history)
+	if err != nil {
+		return err
+	}
+	for payload, err := range work(ctx, in) {
 		if err != nil {
 			return err
 		}
@@ -141,7 +155,7 @@ func (x *execution) recoverPanic(err *error) {
 	}
 }
 
-func (x *execution) input(history []artel.Message) agent.Input {
+func (x *execution) input(ctx context.Context, history []artel.Message) (agent.Input, error) {
 	env := x.config.Env
 	env.Owner, env.Conversation, env.At = x.owner, x.run.Conversation, x.run.Message
 	env.Target = TargetOf(x.config.Services, x.config.Renditions, x.service)
@@ -153,7 +167,7 @@ func (x *execution) input(history []artel.Message) agent.Input {
 	return agent.Input{
 		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Set(), History: history, CutOff: x.interrupted, Nested: x.nested,
 		Context: x.buildInput, Subagents: x.subagents, Permissions: x.config.Permissions, Host: x, Env: env,
-	}
+	}, env.Workspace.Edit.Begin(ctx)
 }
 
 // A Clock is what makes two builds of one draft the same: the time, and the
@@ -171,12 +185,17 @@ func (k *Config) buildInput(tx store.Tx, o artel.Owner, c artel.ConversationID, 
 		return pipeline.Input{}, err
 	}
 	d.Processors = settings.Agent
+	books, err := k.Settings.Books(tx, settings.Books())
+	if err != nil {
+		return pipeline.Input{}, err
+	}
 	user, err := k.Settings.Profile(tx)
 	return pipeline.Input{
+		Books: books,
 		Owner: o, Conversation: c, Locale: k.localeFor(user), User: user, Now: at.Now, Seed: at.Seed,
 		Sources: k.Artifacts, Renditions: k.Renditions, Suggest: k.Services.Suggest,
 		Placement: k.Placement, Settings: settings, Machine: k.Machine,
-		Refused: func(d artel.Digest) bool { return k.Services.Refuses(s.ID, d) },
+		Refused: func(d artel.Digest) bool { return k.Services.Learned().Refuses(s.ID, d, string(o)) },
 	}, err
 }
 
@@ -190,18 +209,23 @@ func (k *Config) localeFor(p pipeline.Profile) phrase.Locale {
 	return k.Locale
 }
 
-// Learn implements [agent.Learner]. What was learned holds for all runs.
+// Learn implements [agent.Learner].
 func (x *execution) Learn(marks []model.Mark) {
 	for _, m := range marks {
 		if m.Ratio > 0 {
-			x.config.Logger.Debug("tokens are counted by what a service has reported from now on", "service", x.service.ID, "run", x.run.ID, "ratio", m.Ratio)
+			x.config.Logger.Debug("tokens are counted by what a service has reported from now on", "service", x.service.ID, "run", x.run.ID, "conversation", x.run.Conversation, "ratio", m.Ratio)
 			continue
 		}
-		x.config.Logger.Warn("a model service refused a call and took it with less; calls go without from now on",
-			"service", x.service.ID, "run", x.run.ID, "place", m.Place, "media_type", m.MediaType, "limit", m.Limit, "value", m.Value,
+		if m.Seen == 0 {
+			x.config.Logger.Warn("a model service answered without having seen pictures; they are sent elsewhere from now on",
+				"service", x.service.ID, "run", x.run.ID, "conversation", x.run.Conversation, "place", m.Place, "why", m.Evidence)
+			continue
+		}
+		x.config.Logger.Warn("a model service refused a call and took it with less; once confirmed by another, calls go without",
+			"service", x.service.ID, "run", x.run.ID, "conversation", x.run.Conversation, "place", m.Place, "media_type", m.MediaType, "limit", m.Limit, "value", m.Value,
 			"digest", m.Digest, "said", m.Evidence)
 	}
-	x.config.Services.Learn(marks...)
+	x.config.Services.Learned().Add(marks...)
 }
 
 // handle stores one payload, or adds it to the pending ones.
@@ -226,6 +250,9 @@ func (x *execution) handle(ctx context.Context, p artel.Payload) error {
 		x.pendingStart = append(x.pendingStart, p) // stored with the record of the first call, which comes next
 		return nil
 	case artel.MessageCompleted:
+		if p.Partial && errors.Is(context.Cause(ctx), errShutdown) {
+			return nil // the process that continues the run asks again
+		}
 		x.run.Reply = p.Message.ID
 		x.pending = append(x.pending, p) // stored with its usage, or with the end of the run
 		return nil
@@ -299,7 +326,7 @@ func (x *execution) commit(ctx context.Context, fn func(store.Tx) error) error {
 	if err := x.awaitStored(); err != nil {
 		return err
 	}
-	return x.config.Store.Update(ctx, x.owner, fn)
+	return x.config.updateRead(ctx, x.owner, fn)
 }
 
 // storePending writes the pending payloads, then more. The caller calls
@@ -311,10 +338,29 @@ func (x *execution) storePending(tx store.Tx, more ...artel.Payload) error {
 	return tx.Runs.Update(x.run) // so that its usage survives a crash
 }
 
+// hasPending reports whether the run or one of its subagents has pending payloads.
+func (x *execution) hasPending() bool {
+	return len(x.pending) > 0 || slices.ContainsFunc(x.threads.all(), func(y *execution) bool { return len(y.pending) > 0 })
+}
+
+// writePending writes the pending payloads of a run that stops working, also those of
+// subagents.
+func (x *execution) writePending(tx store.Tx) error {
+	for _, y := range x.threads.all() {
+		if len(y.pending) == 0 {
+			continue
+		}
+		if err := y.write(tx, y.pending...); err != nil {
+			return err
+		}
+	}
+	return x.write(tx, slices.Concat(x.pendingStart, x.pending)...)
+}
+
 // pendingStored drops the pending payloads and notifies followers.
 func (x *execution) pendingStored() {
 	if len(x.pending) > 0 {
-		x.config.notifier().Discard(x.run.Conversation)
+		x.config.notifier().Discard(x.run.Conversation, "")
 	}
 	x.pendingStart, x.pending = nil, nil
 	x.config.notifier().Notify(x.run.Conversation)
@@ -357,6 +403,9 @@ func (x *execution) write(tx store.Tx, payloads ...artel.Payload) error {
 				return err
 			}
 		case artel.UsageReported:
+			if p.Purpose != artel.CallAnswers && p.Purpose != artel.CallCompacts {
+				continue // it has no record
+			}
 			if err := x.report(tx, p.Usage); err != nil {
 				return err
 			}
@@ -408,7 +457,7 @@ func (x *execution) renewLease(ctx context.Context, cancel context.CancelCauseFu
 			cancel(errLeaseLost)
 			return
 		case err != nil && ctx.Err() == nil:
-			x.config.Logger.Warn("a run's lease could not be renewed", "run", x.run.ID, "err", err)
+			x.config.Logger.WarnContext(ctx, "a run's lease could not be renewed", "run", x.run.ID, "err", err)
 		}
 	}
 }
@@ -423,23 +472,27 @@ func (x *execution) finish(ctx context.Context, state artel.RunState, cause erro
 	if cause != nil && state != artel.RunDone {
 		x.run.Error = x.explain(state, cause)
 	}
-	err := x.retry(ctx, func(tx store.Tx) error {
-		if err := artifact.FoldRun(tx, x.run.Conversation, x.run.ID); err != nil {
-			return err
-		}
-		return x.finishTx(tx)
+	err := whileUnavailable(ctx, func() error {
+		return artifact.FoldRun(ctx, x.config.Store, x.owner, x.run.Conversation, x.run.ID, func(fold func(store.Tx) error) error {
+			return x.commit(ctx, func(tx store.Tx) error {
+				if err := fold(tx); err != nil {
+					return err
+				}
+				return x.finishTx(tx)
+			})
+		})
 	})
 	if errors.Is(err, errInjected) || errors.Is(err, errLeaseLost) {
 		return err
 	}
 	if err != nil {
-		x.config.Logger.Error("a run's artifacts could not be folded; its journal is kept", "run", x.run.ID, "err", err)
+		x.config.Logger.ErrorContext(ctx, "a run's artifacts could not be folded; its journal is kept", "run", x.run.ID, "err", err)
 		x.run.State, x.run.Error = artel.RunFailed, x.explain(artel.RunFailed, err)
 		if err = x.retry(ctx, x.finishTx); err != nil {
-			x.config.Logger.Error("a run could not be ended; recovery ends it", "run", x.run.ID, "err", err)
+			x.config.Logger.ErrorContext(ctx, "a run could not be ended; recovery ends it", "run", x.run.ID, "err", err)
 		}
 	}
-	x.config.notifier().Discard(x.run.Conversation)
+	x.config.notifier().Discard(x.run.Conversation, "")
 	x.config.notifier().Notify(x.run.Conversation)
 	return err
 }
@@ -453,8 +506,15 @@ func (x *execution) finishTx(tx store.Tx) error {
 	if current.State.Final() {
 		return nil
 	}
+	last, err := tx.Events.Last(x.run.Conversation)
+	if err != nil {
+		return err
+	}
 	finished := artel.RunFinished{State: x.run.State, Reply: x.run.Reply, Error: x.run.Error, Usage: x.run.Usage}
-	if err := x.write(tx, slices.Concat(x.pendingStart, x.pending)...); err != nil {
+	if err := x.writePending(tx); err != nil {
+		return err
+	}
+	if err := x.answerOpenCalls(tx, last); err != nil {
 		return err
 	}
 	if err := x.closeNotes(tx); err != nil {
@@ -468,9 +528,14 @@ func (x *execution) finishTx(tx store.Tx) error {
 
 // retry runs an update up to five times while the store is unavailable.
 func (x *execution) retry(ctx context.Context, fn func(store.Tx) error) error {
+	return whileUnavailable(ctx, func() error { return x.commit(ctx, fn) })
+}
+
+// whileUnavailable calls fn up to five times while the store is unavailable.
+func whileUnavailable(ctx context.Context, fn func() error) error {
 	wait := 50 * time.Millisecond
 	for attempt := 1; ; attempt++ {
-		err := x.commit(ctx, fn)
+		err := fn()
 		if err == nil || attempt == 5 || artel.KindOf(err) != artel.Unavailable {
 			return err
 		}
@@ -497,7 +562,7 @@ func (x *execution) explain(state artel.RunState, cause error) *artel.RunError {
 	kind := artel.KindOf(cause)
 	if kind == artel.Internal {
 		id := rand.Text()[:8]
-		x.config.Logger.Error("a run failed", "run", x.run.ID, "error_id", id, "err", cause)
+		x.config.Logger.Error("a run failed", "run", x.run.ID, "conversation", x.run.Conversation, "error_id", id, "err", cause)
 		return &artel.RunError{Kind: kind, Message: "internal error " + id + "; the log says more"}
 	}
 	out := &artel.RunError{Kind: kind, Message: scrub.Line(cause.Error())} // errors of services may quote the request

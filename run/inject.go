@@ -78,7 +78,7 @@ func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Inject
 		if len(waiting) >= maxWaiting {
 			return artel.Errorf(artel.TooLarge, op, string(id), "%d messages wait already, which is the most", maxWaiting)
 		}
-		kept, _, err := rs.config.Artifacts.StoreTx(tx, r.Conversation, r.Message, media.staged)
+		kept, _, err := rs.config.Artifacts.Uploads.StoreTx(tx, r.Conversation, r.Message, media.staged)
 		if err != nil {
 			return err
 		}
@@ -225,17 +225,22 @@ func (x *execution) newestMessage(tx store.Tx) (artel.MessageID, error) {
 		}
 	}
 	tip := x.run.Message
-	for cursor := ""; ; {
-		list, next, err := tx.Messages.List(x.run.Conversation, store.Page{Cursor: cursor, Limit: 500})
+	for { // a person looks at another branch: follow the run's own messages
+		children, err := tx.Messages.Children(x.run.Conversation, tip)
 		if err != nil {
 			return "", err
 		}
-		for _, m := range list {
-			if m.Run == x.run.ID && m.Within == "" {
-				tip = m.ID
+		before := tip
+		for _, id := range children[before] {
+			m, err := tx.Messages.Get(id)
+			if err != nil {
+				return "", err
+			}
+			if m.Run == x.run.ID {
+				tip = id
 			}
 		}
-		if cursor = next; cursor == "" {
+		if tip == before {
 			return tip, nil
 		}
 	}

@@ -16,8 +16,10 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/media/extract"
+	"github.com/artelhq/artel/media/pdf"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/pipeline/lore"
 	"github.com/artelhq/artel/run/record"
 )
 
@@ -32,6 +34,7 @@ type InlineDraft struct {
 	Messages   []InlineMessage // the last one is the head
 	Now        time.Time       // for macros, in their time zone; zero: the current time in UTC
 	Seed       uint64
+	Books      []lore.Book // that the settings of the processors may name
 	Variables  map[string]string
 	Until      string // the id of the last processor to run; "": all
 }
@@ -74,7 +77,7 @@ func (p *Previews) BuildDraft(ctx context.Context, in InlineDraft) (r pipeline.R
 	if err != nil {
 		return r, nil, err
 	}
-	files := &inlineFiles{}
+	files := &inlineFiles{pdf: p.runs.config.PDF}
 	history, err := inlineHistory(in.Messages, files)
 	if err != nil {
 		return r, nil, err
@@ -91,7 +94,7 @@ func (p *Previews) BuildDraft(ctx context.Context, in InlineDraft) (r pipeline.R
 	r, err = p.runs.config.Pipeline.Build(ctx, pipeline.Input{
 		Owner: artel.OwnerOf(ctx), Agent: in.Agent, Service: service, History: history, Now: now, Seed: in.Seed,
 		User: in.User, Variables: in.Variables, Locale: p.runs.config.localeFor(in.User), Placement: pipeline.PlaceNone,
-		Sources: files, Suggest: p.runs.config.Services.Suggest, Settings: settings, Until: in.Until,
+		Books: in.Books, Sources: files, Suggest: p.runs.config.Services.Suggest, Settings: settings, Until: in.Until,
 	})
 	if err != nil && (ctx.Err() != nil || artel.KindOf(err) == artel.Internal) {
 		return r, nil, err
@@ -179,6 +182,7 @@ func inlineHistory(list []InlineMessage, files *inlineFiles) ([]artel.Message, e
 
 // inlineFiles are the sources of a draft: its own files.
 type inlineFiles struct {
+	pdf  *pdf.Engine
 	list []inlineFile
 }
 
@@ -268,7 +272,7 @@ func (fs *inlineFiles) Derived(ctx context.Context, _ artel.Owner, ref artel.Ref
 	if err != nil {
 		return artifact.Derived{}, err
 	}
-	x, err := extract.Text(ctx, bytes.NewReader(f.data), int64(len(f.data)), f.version.MediaInfo, extract.Options{})
+	x, err := extract.Text(ctx, bytes.NewReader(f.data), int64(len(f.data)), f.version.MediaInfo, extract.Options{PDF: fs.pdf})
 	return artifact.Derived{Extracted: x, Version: f.version, Visible: true, Made: true}, err
 }
 

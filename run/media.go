@@ -31,7 +31,7 @@ func (f *StagedMedia) Staged() []artifact.Staged { return f.staged }
 
 // Keep is a [scrub.Sink].
 func (f *StagedMedia) Keep(ctx context.Context, r io.Reader, h scrub.Hint) (string, error) {
-	s, err := f.artifacts.Stage(ctx, r, tool.HintOf(h))
+	s, err := f.artifacts.Uploads.Stage(ctx, r, tool.HintOf(h))
 	if err != nil {
 		return "", err
 	}

@@ -7,13 +7,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
+	"maps"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/store"
 )
 
@@ -31,6 +33,8 @@ type Permission struct {
 	Name      string             `json:"name"`
 	Arguments json.RawMessage    `json:"arguments"`
 	ExpiresAt time.Time          `json:"expires_at"`
+	Effect    string             `json:"effect,omitempty"`   // why the call needs permission, if the tool itself does not
+	Object    string             `json:"object,omitempty"`   // what the effect is on: an address, a ref or an id
 	Decision  artel.Decision     `json:"decision,omitempty"` // "": none yet
 	Reason    artel.Resolution   `json:"reason,omitempty"`
 	Comment   string             `json:"comment,omitempty"` // of the user, for the model
@@ -44,13 +48,16 @@ type permission struct {
 	Name      string           `json:"name"`
 	Arguments json.RawMessage  `json:"arguments"`
 	ExpiresAt time.Time        `json:"expires_at"`
+	Effect    string           `json:"effect,omitempty"` // kind of a [tool.Effect]
+	Object    string           `json:"object,omitempty"`
+	Grant     string           `json:"grant,omitempty"` // what "always" allows; "": Name, in older notes
 	Decision  artel.Decision   `json:"decision,omitempty"`
 	Reason    artel.Resolution `json:"reason,omitempty"`
 	Comment   string           `json:"comment,omitempty"`
 }
 
 func (p permission) of(n store.Note) Permission {
-	return Permission{artel.PermissionID(n.ID), n.Run, p.Agent, p.Within, p.Call, p.Name, p.Arguments, p.ExpiresAt, p.Decision, p.Reason, p.Comment}
+	return Permission{artel.PermissionID(n.ID), n.Run, p.Agent, p.Within, p.Call, p.Name, p.Arguments, p.ExpiresAt, p.Effect, p.Object, p.Decision, p.Reason, p.Comment}
 }
 
 func (p permission) verdict() Verdict {
@@ -81,7 +88,8 @@ func (ps *Permissions) List(ctx context.Context, c artel.ConversationID) ([]Perm
 	return out, err
 }
 
-// grant is the body of a note that allows a tool on a branch.
+// grant is the body of a note that allows a tool, or an effect of it, on a
+// branch.
 type grant struct {
 	Name string `json:"name"`
 }
@@ -89,36 +97,35 @@ type grant struct {
 // Permit implements [agent.Host], for the run's own agent or a subagent, several
 // of which may ask at once. Each question is asked once: a resumed run finds it
 // and its answer. The run is waiting while a question is open.
-func (x *execution) Permit(ctx context.Context, calls []artel.ToolCall) ([]Verdict, error) {
+func (x *execution) Permit(ctx context.Context, calls []agent.Question) ([]Verdict, error) {
+	if err := x.loadQuestions(ctx); err != nil {
+		return nil, err
+	}
 	verdicts := make([]Verdict, len(calls))
 	var open []string // ids of notes
+	asked := map[artel.CallID]string{}
 	state := x.run.State
 	err := x.commit(ctx, func(tx store.Tx) error {
 		open, x.run.State = nil, state
-		if err := x.storePending(tx); err != nil {
-			return err
-		}
-		asked, err := x.questions(tx)
-		if err != nil {
-			return err
-		}
 		granted, err := x.granted(tx)
 		if err != nil {
 			return err
 		}
+		if err := x.storePending(tx); err != nil {
+			return err
+		}
 		for i, call := range calls {
-			if n, ok := asked[call.ID]; ok && n.Open {
-				open = append(open, n.ID)
-				continue
-			} else if ok {
-				p, err := bodyOf[permission](n)
-				verdicts[i] = p.verdict()
-				if err != nil {
+			if id := x.asked[call.ID]; id != "" {
+				answered := false
+				if verdicts[i], answered, err = answerTo(tx, id); err != nil {
 					return err
+				}
+				if !answered {
+					open = append(open, id)
 				}
 				continue
 			}
-			if granted[call.Name] {
+			if granted[grantOf(call.Name, call.Effect)] {
 				verdicts[i] = Verdict{Decision: artel.Always, Reason: artel.ResolvedByPerson}
 				continue
 			}
@@ -126,7 +133,7 @@ func (x *execution) Permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 			if err != nil {
 				return err
 			}
-			open = append(open, id)
+			open, asked[call.ID] = append(open, id), id
 		}
 		if len(open) == 0 {
 			return nil
@@ -136,31 +143,34 @@ func (x *execution) Permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(x.asked, asked)
 	if x.pendingStored(); len(open) == 0 {
 		return verdicts, nil
 	}
 	if err := x.awaitAnswers(ctx, open); err != nil {
 		return nil, err
 	}
-	err = x.config.Store.Update(ctx, x.owner, func(tx store.Tx) error {
-		asked, err := x.questions(tx)
-		if err != nil {
-			return err
-		}
+	err = x.config.Store.Update(ctx, x.owner, func(tx store.Tx) (err error) {
 		for i, call := range calls {
-			n, ok := asked[call.ID]
-			if !ok {
-				continue // granted before
+			if id := x.asked[call.ID]; id != "" { // otherwise it was granted before
+				if verdicts[i], _, err = answerTo(tx, id); err != nil {
+					return err
+				}
 			}
-			p, err := bodyOf[permission](n)
-			if err != nil {
-				return err
-			}
-			verdicts[i] = p.verdict()
 		}
 		return x.updateState(tx)
 	})
 	return verdicts, err
+}
+
+// answerTo returns the answer to a question; false: it has none yet.
+func answerTo(tx store.Tx, id string) (Verdict, bool, error) {
+	n, err := tx.Notes.Get(id)
+	if err != nil {
+		return Verdict{}, false, err
+	}
+	p, err := bodyOf[permission](n)
+	return p.verdict(), !n.Open, err
 }
 
 // updateState sets the run to waiting while a question of its agent or of a
@@ -195,20 +205,30 @@ func (x *execution) stateAtWork(tx store.Tx) (artel.RunState, error) {
 	return artel.RunRunning, err
 }
 
-// questions returns the questions of the thread by call.
-func (x *execution) questions(tx store.Tx) (map[artel.CallID]store.Note, error) {
-	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: notePermission, Run: x.run.ID})
-	asked := make(map[artel.CallID]store.Note, len(list))
-	for _, n := range list {
-		p, err := bodyOf[permission](n)
-		if err != nil {
-			return nil, err
-		}
-		if p.Within == x.within { // some models reuse the ids of calls
-			asked[p.Call] = n
-		}
+// loadQuestions reads, once, which calls of the thread were asked about by earlier
+// processes.
+func (x *execution) loadQuestions(ctx context.Context) error {
+	if x.asked != nil {
+		return nil
 	}
-	return asked, err
+	asked := map[artel.CallID]string{}
+	err := x.config.Store.View(ctx, x.owner, func(tx store.Tx) error {
+		list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: notePermission, Run: x.run.ID})
+		for _, n := range list {
+			p, err := bodyOf[permission](n)
+			if err != nil {
+				return err
+			}
+			if p.Within == x.within { // some models reuse the ids of calls
+				asked[p.Call] = n.ID
+			}
+		}
+		return err
+	})
+	if err == nil {
+		x.asked = asked
+	}
+	return err
 }
 
 // closeQuestions denies the open questions of a thread that ended and of the
@@ -237,12 +257,12 @@ func (x *execution) closeQuestions(tx store.Tx) error {
 func (x *execution) granted(tx store.Tx) (map[string]bool, error) {
 	granted := map[string]bool{}
 	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: noteGrant})
-	if err != nil || len(list) == 0 {
-		return granted, err
-	}
-	branch, err := tx.Messages.Path(x.run.Conversation, x.run.Message, 0)
 	for _, n := range list {
-		if !slices.ContainsFunc(branch, func(m artel.Message) bool { return m.ID == n.Message }) {
+		on, err := x.branches.has(tx, x.run.Conversation, x.run.Message, n.Message)
+		if err != nil {
+			return nil, err
+		}
+		if !on {
 			continue
 		}
 		g, err := bodyOf[grant](n)
@@ -254,11 +274,19 @@ func (x *execution) granted(tx store.Tx) (map[string]bool, error) {
 	return granted, err
 }
 
+// grantOf names what "always" allows.
+func grantOf(name string, effect tool.Effect) string {
+	if effect.Kind == "" {
+		return name
+	}
+	return effect.Grant(name)
+}
+
 // ask stores the question whether a call may be made.
-func (x *execution) ask(tx store.Tx, call artel.ToolCall) (id string, err error) {
+func (x *execution) ask(tx store.Tx, call agent.Question) (id string, err error) {
 	now := x.config.Now()
 	arguments := x.config.Events.shown(artel.ToolStarted{Arguments: call.Arguments}).(artel.ToolStarted).Arguments
-	p := permission{Agent: x.agent.Name, Within: x.within, Call: call.ID, Name: call.Name, Arguments: arguments, ExpiresAt: now.Add(x.agent.Limits.AnswerTime())}
+	p := permission{Agent: x.agent.Name, Within: x.within, Call: call.ID, Name: call.Name, Arguments: arguments, ExpiresAt: now.Add(x.agent.Limits.AnswerTime()), Effect: call.Effect.Kind, Object: call.Effect.Object, Grant: grantOf(call.Name, call.Effect)}
 	n := store.Note{
 		ID: string(artel.NewPermissionID(now)), Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 		Kind: notePermission, Open: true, CreatedAt: now,
@@ -267,7 +295,7 @@ func (x *execution) ask(tx store.Tx, call artel.ToolCall) (id string, err error)
 		return "", err
 	}
 	return n.ID, x.appendEvents(tx, artel.PermissionRequested{
-		Permission: artel.PermissionID(n.ID), Call: call.ID, Name: call.Name, Arguments: p.Arguments, ExpiresAt: p.ExpiresAt,
+		Permission: artel.PermissionID(n.ID), Call: call.ID, Name: call.Name, Arguments: p.Arguments, ExpiresAt: p.ExpiresAt, Effect: p.Effect, Object: p.Object,
 	})
 }
 
@@ -363,7 +391,7 @@ func (x *execution) decide(tx store.Tx, n store.Note, v Verdict) error {
 	if v.Decision == artel.Always {
 		g := n
 		g.ID, g.Kind = "always_"+n.ID, noteGrant
-		if err := putNote(tx, g, grant{p.Name}); err != nil {
+		if err := putNote(tx, g, grant{cmp.Or(p.Grant, p.Name)}); err != nil {
 			return err
 		}
 	}
@@ -427,7 +455,10 @@ func (ps *Permissions) Decide(ctx context.Context, id artel.RunID, question arte
 		if r.State, err = x.stateAtWork(tx); err != nil {
 			return err
 		}
-		return tx.Runs.Update(r)
+		if err := tx.Runs.Update(r); err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, ps.runs.config.Now(), audit.Act{Action: audit.PermissionDecided, Target: string(id) + "/" + string(question), Detail: string(d)})
 	})
 	if err != nil {
 		return Permission{}, err

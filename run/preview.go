@@ -128,6 +128,7 @@ const PreviewID artel.MessageID = "msg_preview"
 // previewInput returns the input of the run that a message would start.
 func (rs *Runs) previewInput(ctx context.Context, c artel.ConversationID, in Input, limit int, files []Candidate) (out agent.Input, chosen *candidateFiles, err error) {
 	x := execution{runs: rs, config: rs.config, owner: artel.OwnerOf(ctx), clock: in.clock(), run: artel.Run{Conversation: c}}
+	x.branches.inView = true
 	if x.clock.Now.IsZero() {
 		x.clock.Now = rs.config.Now()
 	}
@@ -234,6 +235,6 @@ func parentOf(tx store.Tx, c artel.Conversation, in Input) (artel.MessageID, err
 	if parent == "" {
 		return "", nil
 	}
-	_, err := MessageOf(tx, c.ID, parent)
+	_, err := OnBranch(tx, c.ID, parent)
 	return parent, err
 }

@@ -137,7 +137,7 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 	if err != nil {
 		return err
 	}
-	kept, _, err := x.config.Artifacts.StoreTx(tx, c.ID, parent, media.staged)
+	kept, _, err := x.config.Artifacts.Uploads.StoreTx(tx, c.ID, parent, media.staged)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 	if err != nil {
 		return err
 	}
-	brought, err := x.config.Artifacts.AddTx(tx, c.ID, in.Uploads)
+	brought, err := x.config.Artifacts.Uploads.AddTx(tx, c.ID, in.Uploads)
 	if err != nil {
 		return err
 	}
@@ -186,6 +186,9 @@ func (rs *Runs) startNext(ctx context.Context, owner artel.Owner, c artel.Conver
 			if err != nil || len(list) == 0 {
 				return err
 			}
+			if _, err := tx.Runs.Active(c); !errors.Is(err, artel.NotFound) {
+				return err // the end of the active run calls startNext
+			}
 			first = list[0]
 			job.run, err = tx.Runs.Get(first.Run)
 			return err
@@ -193,32 +196,39 @@ func (rs *Runs) startNext(ctx context.Context, owner artel.Owner, c artel.Conver
 		if err == nil && first.ID == "" {
 			return
 		}
-		var runCtx context.Context
+		var active *activeRun
 		if err == nil {
-			runCtx, err = rs.register(ctx, job.run.ID)
+			active, err = rs.register(ctx, job.run.ID)
+		}
+		if errors.Is(err, errRegistered) {
+			return // the caller that has it calls startNext
 		}
 		if err != nil {
 			if artel.KindOf(err) != artel.Unavailable { // otherwise the server is stopping, and its next start continues
-				rs.config.Logger.Error("a queued message could not be started; the next start of the server tries again", "conversation", c, "err", err)
+				rs.config.Logger.ErrorContext(ctx, "a queued message could not be started; the next start of the server tries again", "conversation", c, "err", err)
 			}
 			return
 		}
-		err = rs.config.Store.Update(ctx, owner, func(tx store.Tx) error { return job.startQueued(tx, first.ID) })
+		err = rs.config.updateFolded(ctx, owner, c, func(tx store.Tx) error { return job.startQueued(tx, first.ID) })
 		if err == nil {
 			rs.config.notifier().Notify(c)
 			go func() {
-				defer rs.unregister(job.run.ID)
-				job.execute(runCtx)
+				defer rs.unregister(active)
+				job.execute(active.ctx)
 			}()
 			return
 		}
-		rs.unregister(job.run.ID)
+		rs.unregister(active)
 		if errors.Is(err, errNotNext) || artel.CodeOf(err) == CodeRunActive {
+			return
+		}
+		if artel.KindOf(err) == artel.Unavailable { // the message stays in the queue
+			rs.config.Logger.WarnContext(ctx, "a queued message could not be started yet", "conversation", c, "err", err)
 			return
 		}
 		job.run.Error = job.explain(artel.RunFailed, err)
 		if err := rs.discardQueued(ctx, owner, job.run, artel.RunFailed); err != nil {
-			rs.config.Logger.Error("a queued message could not be discarded", "run", job.run.ID, "err", err)
+			rs.config.Logger.ErrorContext(ctx, "a queued message could not be discarded", "run", job.run.ID, "err", err)
 			return
 		}
 	}

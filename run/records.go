@@ -141,7 +141,7 @@ func (x *execution) carry(ctx context.Context, c *record.Call, b agent.Built) {
 			})
 		}
 		if err != nil {
-			x.config.Logger.Warn("how media went to a service could not be kept", "run", c.Key.Run, "number", c.Key.Number, "err", err)
+			x.config.Logger.WarnContext(ctx, "how media went to a service could not be kept", "run", c.Key.Run, "number", c.Key.Number, "err", err)
 		}
 	}
 }

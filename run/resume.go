@@ -20,9 +20,10 @@ import (
 // model call is made again, and so is a tool call if the tool may be repeated;
 // for other tools the model receives that the outcome is unknown.
 
-// maxResumes is how often a run may be resumed without completing a step. A run
-// beyond it is assumed to crash the server.
-const maxResumes = 5
+// maxCrashes is how often a run may be resumed after a crash without completing a
+// step. A run beyond it is assumed to crash the server. A stop of the server is no
+// crash: it releases the lease, which then names no holder.
+const maxCrashes = 5
 
 // forever is later than every lease.
 const forever = 100 * 365 * 24 * time.Hour
@@ -51,6 +52,12 @@ func (rs *Runs) Recover(ctx context.Context, exclusive bool) (int, error) {
 			continue
 		}
 		waiting[store.Lease{Owner: l.Owner, Conversation: l.Conversation}] = true
+		if queued, err := rs.isQueued(ctx, l); err != nil || queued { // then startNext starts it
+			if err != nil && !errors.Is(err, artel.NotFound) {
+				failed = append(failed, err)
+			}
+			continue
+		}
 		switch err := rs.resume(artel.WithOwner(ctx, l.Owner), l, now); {
 		case err == nil:
 			n++
@@ -61,15 +68,30 @@ func (rs *Runs) Recover(ctx context.Context, exclusive bool) (int, error) {
 	return n, errors.Join(failed...)
 }
 
+// isQueued reports whether a run waits for its turn. It keeps [Runs.Recover] from
+// writing for each queued run.
+func (rs *Runs) isQueued(ctx context.Context, l store.Lease) (queued bool, err error) {
+	err = rs.config.Store.View(ctx, l.Owner, func(tx store.Tx) error {
+		r, err := tx.Runs.Get(l.Run)
+		queued = r.State == artel.RunQueued
+		return err
+	})
+	return queued, err
+}
+
 // resume takes over one run whose lease has ended at now.
 func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error {
 	job := execution{runs: rs, config: rs.config, owner: l.Owner, workedBefore: l.Worked}
-	runCtx, err := rs.register(ctx, l.Run)
-	if err != nil {
+	active, err := rs.register(ctx, l.Run)
+	switch {
+	case errors.Is(err, errRegistered):
+		return errLeaseLost // to another caller in this process
+	case err != nil:
 		return err
 	}
 	var unfit error
-	err = rs.config.update(ctx, func(tx store.Tx) (err error) {
+	released := l.Holder == ""
+	err = rs.config.updateRead(ctx, l.Owner, func(tx store.Tx) (err error) {
 		unfit = nil
 		if job.run, err = tx.Runs.Get(l.Run); err != nil {
 			return err
@@ -81,18 +103,22 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 		if err := tx.Runs.Renew(l, now); err != nil {
 			return leaseLost(err)
 		}
-		t, err := resumeStateOf(tx, job.run)
+		last, err := tx.Events.Last(l.Conversation)
 		if err != nil {
 			return err
 		}
-		job.interrupted = t.interrupted
+		t, err := job.resumeState(last)
+		if err != nil {
+			return err
+		}
+		job.interrupted, job.completed = t.interrupted, t.completed
 		if job.continuesAfter, err = job.newestMessage(tx); err != nil {
 			return err
 		}
 		if job.clock.Seed, err = seedOf(tx, job.run); err != nil {
 			return err
 		}
-		if unfit = job.restore(tx, t); unfit != nil {
+		if unfit = job.restore(tx, !released && t.crashes >= maxCrashes); unfit != nil {
 			return nil
 		}
 		if job.run.State == artel.RunWaiting { // Permit looks for the answer
@@ -101,29 +127,30 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 				return err
 			}
 		}
-		return job.appendEvents(tx, artel.RunResumed{Attempt: t.resumed + 1})
+		return job.appendEvents(tx, artel.RunResumed{Attempt: t.resumed + 1, Planned: released})
 	})
 	if err != nil {
-		rs.unregister(l.Run)
+		rs.unregister(active)
 		return err
 	}
 	if unfit != nil {
-		defer rs.unregister(l.Run)
-		return job.finish(runCtx, artel.RunInterrupted, unfit)
+		defer rs.unregister(active)
+		return job.finish(active.ctx, artel.RunInterrupted, unfit)
 	}
-	rs.config.notifier().Discard(l.Conversation)
+	job.ending = nil // the log has moved on
+	rs.config.notifier().Discard(l.Conversation, "")
 	rs.config.notifier().Notify(l.Conversation)
 	go func() {
-		defer rs.unregister(l.Run)
-		job.execute(runCtx)
+		defer rs.unregister(active)
+		job.execute(active.ctx)
 	}()
 	return nil
 }
 
 // restore finds the agent and the service of a resumed run. The error says why
 // the run cannot continue.
-func (x *execution) restore(tx store.Tx, t resumeState) error {
-	if t.resumed >= maxResumes {
+func (x *execution) restore(tx store.Tx, stuck bool) error {
+	if stuck {
 		return errStuck
 	}
 	if _, ok := x.config.Services.Lookup(x.run.Service); !ok {
@@ -158,42 +185,82 @@ func (x *execution) checkLease(tx store.Tx) error {
 	return leaseLost(tx.Runs.Renew(x.lease(time.Time{}), time.Time{}))
 }
 
-// releaseLease lets the next process continue the run at once.
+// releaseLease lets the next process continue the run at once. The lease names no
+// holder then, so that the next process knows that this one has not crashed.
 func (x *execution) releaseLease(ctx context.Context) {
 	err := x.retry(ctx, func(tx store.Tx) error {
-		if x.callsTools() { // the next process makes the calls of this answer
-			if err := x.storePending(tx); err != nil {
+		if x.hasPending() { // a whole answer: the next process continues after it
+			if err := x.writePending(tx); err != nil {
+				return err
+			}
+			if err := tx.Runs.Update(x.run); err != nil {
 				return err
 			}
 		}
-		return leaseLost(tx.Runs.Renew(x.lease(x.config.Now()), time.Time{}))
+		if err := x.checkLease(tx); err != nil {
+			return err
+		}
+		now := x.config.Now()
+		released := x.lease(now)
+		released.Holder = ""
+		return leaseLost(tx.Runs.Renew(released, now.Add(forever))) // this process holds the lease, whenever that ends
 	})
 	if err != nil && !errors.Is(err, errLeaseLost) {
-		x.config.Logger.Warn("a run's lease could not be given back; it ends by itself", "run", x.run.ID, "err", err)
+		x.config.Logger.WarnContext(ctx, "a run's lease could not be given back; it ends by itself", "run", x.run.ID, "err", err)
 	}
-	x.config.notifier().Discard(x.run.Conversation)
+	x.config.notifier().Discard(x.run.Conversation, "")
 }
 
 // A resumeState is read from the end of the log of an interrupted run.
 type resumeState struct {
+	last        artel.Seq                    // the end of the log
+	nested      []artel.Message              // of the run's subagents
 	resumed     int                          // how often it was resumed since its last completed step
+	crashes     int                          // how often of those after a crash
 	interrupted map[artel.CallID][]artel.Ref // started and unfinished tool calls, with their edits
+	completed   map[artel.CallPath]artel.SubagentCompleted
 }
 
 // eventsPerRead is how many events are read at a time, from the end.
 const eventsPerRead = 200
 
+// resumeState returns the state at the end of the log, which is the event last, for an
+// update. If it was not read there, the error is an [*unreadError].
+func (x *execution) resumeState(last artel.Seq) (*resumeState, error) {
+	if x.ending != nil && x.ending.last == last {
+		return x.ending, nil
+	}
+	return nil, &unreadError{func(tx store.Tx) error {
+		t, err := resumeStateOf(tx, x.run)
+		if err == nil {
+			t.nested, err = tx.Messages.Nested(x.run.Conversation, x.run.ID)
+		}
+		if err == nil {
+			x.ending = &t
+		}
+		return err
+	}}
+}
+
 // resumeStateOf reads the log from its end back to the newest answer of the run's
 // own agent, or to the start of the run.
 func resumeStateOf(tx store.Tx, r artel.Run) (resumeState, error) {
-	t := resumeState{interrupted: map[artel.CallID][]artel.Ref{}}
+	t := resumeState{interrupted: map[artel.CallID][]artel.Ref{}, completed: map[artel.CallPath]artel.SubagentCompleted{}}
 	to, err := tx.Events.Last(r.Conversation)
+	t.last = to
 	var events []artel.Event // newest first
 	begun := false
 	for err == nil && to > 0 && !begun {
 		from := max(0, to-eventsPerRead)
 		var page []artel.Event
-		if page, err = tx.Events.Read(r.Conversation, from, int(to-from)); err != nil {
+		for after := from; err == nil && after < to; {
+			var some []artel.Event
+			if some, err = tx.Events.Read(r.Conversation, after, int(to-after)); len(some) == 0 {
+				break
+			}
+			page, after = append(page, some...), some[len(some)-1].Seq
+		}
+		if err != nil {
 			break
 		}
 		for _, e := range slices.Backward(page) {
@@ -223,12 +290,17 @@ func (t *resumeState) add(e artel.Event, at map[artel.CallPath]artel.CallID) err
 	var p struct {
 		Call     artel.CallID   `json:"call_id"`
 		Artifact artel.Artifact `json:"artifact"`
+		Planned  bool           `json:"planned"`
 	}
 	switch e.Type {
-	case artel.EventRunResumed:
-		t.resumed++
+	case artel.EventSubagentCompleted:
+		var end artel.SubagentCompleted
+		if err := json.Unmarshal(e.Data, &end); err != nil {
+			return err
+		}
+		t.completed[e.Within] = end
 		return nil
-	case artel.EventMessageCompleted, artel.EventToolStarted, artel.EventToolCompleted, artel.EventArtifactCreated, artel.EventArtifactUpdated,
+	case artel.EventRunResumed, artel.EventMessageCompleted, artel.EventToolStarted, artel.EventToolCompleted, artel.EventArtifactCreated, artel.EventArtifactUpdated,
 		artel.EventCompactionCompleted, artel.EventMessageInjected:
 	default:
 		return nil
@@ -237,6 +309,10 @@ func (t *resumeState) add(e artel.Event, at map[artel.CallPath]artel.CallID) err
 		return err
 	}
 	switch e.Type {
+	case artel.EventRunResumed:
+		if t.resumed++; !p.Planned {
+			t.crashes++
+		}
 	case artel.EventToolStarted:
 		if _, again := t.interrupted[p.Call]; !again {
 			t.interrupted[p.Call] = nil
@@ -251,7 +327,7 @@ func (t *resumeState) add(e artel.Event, at map[artel.CallPath]artel.CallID) err
 		}
 	default:
 		delete(t.interrupted, p.Call)
-		t.resumed = 0
+		t.resumed, t.crashes = 0, 0
 	}
 	return nil
 }

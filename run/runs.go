@@ -7,8 +7,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	mathrand "math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,6 +40,8 @@ type Runs struct {
 }
 
 type activeRun struct {
+	id       artel.RunID
+	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	done     chan struct{}
 	retrying *artel.Retrying // of its current model call; guarded by [Runs]
@@ -128,7 +130,7 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 		clock: in.clock(),
 	}
 	message := artel.NewMessageID(now)
-	runCtx, err := rs.register(ctx, job.run.ID)
+	active, err := rs.register(ctx, job.run.ID)
 	if err != nil {
 		return artel.Run{}, err
 	}
@@ -144,15 +146,17 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 		return job.start(tx, conversation, message, in, media)
 	}, c)
 	if err != nil {
-		rs.unregister(job.run.ID)
+		rs.unregister(active)
 		return artel.Run{}, err
 	}
 	if job.run.State == artel.RunQueued {
-		rs.unregister(job.run.ID)
+		rs.unregister(active)
 		rs.config.notifier().Notify(c)
+		// The run before it may have ended meanwhile, and left the message to this call.
+		rs.startNext(context.WithoutCancel(ctx), job.owner, c)
 		return job.run, nil
 	}
-	return rs.launch(runCtx, &job), nil
+	return rs.launch(active, &job), nil
 }
 
 // clockSlack is the greatest age of a preview that is sent unchanged.
@@ -208,6 +212,29 @@ func (rs *Runs) Active(ctx context.Context, c artel.ConversationID) (r artel.Run
 	return rs.withRetrying(r), err
 }
 
+// A Load is the number of unfinished runs.
+type Load struct {
+	Active int // at work in this process, also if they wait for a permission
+	Queued int // waiting for their turn, or for a process
+}
+
+// LoadOf counts the unfinished runs of all owners.
+func LoadOf(ctx context.Context, rs *Runs) (Load, error) {
+	leases, err := rs.config.Store.Overdue(ctx, rs.config.Now().Add(forever))
+	if err != nil {
+		return Load{}, err
+	}
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	l := Load{Active: len(rs.active)}
+	for _, unfinished := range leases {
+		if rs.active[unfinished.Run] == nil {
+			l.Queued++
+		}
+	}
+	return l, nil
+}
+
 // Cancel stops a run, also in the middle of a model's stream or a tool call, and
 // returns the ended run. What it has stored stays. A run that has ended is of
 // kind Conflict. A queued run never starts.
@@ -243,25 +270,32 @@ func (rs *Runs) Cancel(ctx context.Context, id artel.RunID) (artel.Run, error) {
 	return rs.Find(ctx, id)
 }
 
-// register adds an active run and returns its context, which keeps the values of
-// the request's context but not its end.
-func (rs *Runs) register(ctx context.Context, id artel.RunID) (context.Context, error) {
+// errRegistered reports that this process works on the run already.
+var errRegistered = errors.New("the run is active in this process")
+
+// register adds an active run. Its context keeps the values of the request's context
+// but not its end. Of several callers with the same run, only one gets it; the
+// others get errRegistered.
+func (rs *Runs) register(ctx context.Context, id artel.RunID) (*activeRun, error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.closed {
 		return nil, artel.Errorf(artel.Unavailable, "run.Runs.Send", "", "the server is stopping")
 	}
+	if rs.active[id] != nil {
+		return nil, errRegistered
+	}
 	runCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	rs.active[id] = &activeRun{cancel: cancel, done: make(chan struct{})}
+	a := &activeRun{id: id, ctx: runCtx, cancel: cancel, done: make(chan struct{})}
+	rs.active[id] = a
 	rs.wg.Add(1)
-	return runCtx, nil
+	return a, nil
 }
 
-// unregister removes an active run.
-func (rs *Runs) unregister(id artel.RunID) {
+// unregister removes an active run. It is called once by the caller of register.
+func (rs *Runs) unregister(a *activeRun) {
 	rs.mu.Lock()
-	a := rs.active[id]
-	delete(rs.active, id)
+	delete(rs.active, a.id)
 	rs.mu.Unlock()
 	a.cancel(nil)
 	close(a.done)
@@ -298,14 +332,14 @@ func (x *execution) start(tx store.Tx, c artel.Conversation, message artel.Messa
 	if err := x.choose(tx, c, in); err != nil {
 		return err
 	}
-	if err := foldLeftovers(tx, c.ID); err != nil {
+	if err := requireFolded(tx, c.ID); err != nil {
 		return err
 	}
 	parent, err := parentOf(tx, c, in)
 	if err != nil {
 		return err
 	}
-	kept, _, err := x.config.Artifacts.StoreTx(tx, c.ID, parent, media.staged)
+	kept, _, err := x.config.Artifacts.Uploads.StoreTx(tx, c.ID, parent, media.staged)
 	if err != nil {
 		return err
 	}
@@ -321,7 +355,7 @@ func (x *execution) start(tx store.Tx, c artel.Conversation, message artel.Messa
 	if err != nil {
 		return err
 	}
-	brought, err := x.config.Artifacts.AddTx(tx, c.ID, in.Uploads)
+	brought, err := x.config.Artifacts.Uploads.AddTx(tx, c.ID, in.Uploads)
 	if err != nil {
 		return err
 	}
@@ -344,6 +378,9 @@ func (x *execution) start(tx store.Tx, c artel.Conversation, message artel.Messa
 		return err
 	}
 	if err := x.createRun(tx, now); err != nil {
+		return err
+	}
+	if err := artifact.BeginRun(tx, x.run); err != nil {
 		return err
 	}
 	c.Leaf, c.UpdatedAt = m.ID, now
@@ -377,6 +414,7 @@ func (x *execution) createRun(tx store.Tx, now time.Time) error {
 // [execution.attachedBefore].
 func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.MessageID, in Input, make bool) ([]artel.Artifact, error) {
 	var found []artel.Artifact
+	var unread []func(store.Tx) error // of all attachments, so that the update runs again once
 	for _, s := range in.Attachments {
 		ref, err := artel.ParseRef(s)
 		if err == nil && (ref.IsBlob() || ref.Conversation != "" && ref.Conversation != c) {
@@ -390,10 +428,14 @@ func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.Message
 			err = artel.NotFound
 		}
 		if err == nil && ref.Version > 0 && ref.Version != a.Version {
-			a, err = pinned(tx, a, ref.Version, at)
+			a, err = x.pinned(tx, a, ref.Version, at)
 		}
 		if in.replaces != "" && errors.Is(err, artel.NotFound) {
 			a, err = x.attachedBefore(tx, c, ref, in.replaces, make)
+		}
+		if e, ok := errors.AsType[*unreadError](err); ok {
+			unread = append(unread, e.read)
+			continue
 		}
 		if err != nil {
 			if errors.Is(err, artel.NotFound) && ref.Version == 0 {
@@ -406,24 +448,31 @@ func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.Message
 		}
 		found = append(found, a)
 	}
+	if len(unread) > 0 {
+		return nil, &unreadError{func(tx store.Tx) error {
+			for _, read := range unread {
+				if err := read(tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}
+	}
 	return found, nil
 }
 
 // pinned returns a at a version that is on the branch.
-func pinned(tx store.Tx, a artel.Artifact, number int, at artel.MessageID) (artel.Artifact, error) {
-	versions, err := tx.Versions.List(a.Conversation, a.ID)
-	if err != nil {
+func (x *execution) pinned(tx store.Tx, a artel.Artifact, number int, at artel.MessageID) (artel.Artifact, error) {
+	v, err := tx.Versions.Get(a.Conversation, a.ID, number)
+	on := err == nil && v.Message == ""
+	if err == nil && !on {
+		on, err = x.branches.has(tx, a.Conversation, at, v.Message)
+	}
+	if err != nil && !errors.Is(err, artel.NotFound) {
 		return a, err
 	}
-	branch, err := tx.Messages.Path(a.Conversation, at, 0)
-	if err != nil {
-		return a, err
-	}
-	for _, v := range versions {
-		on := v.Message == "" || slices.ContainsFunc(branch, func(m artel.Message) bool { return m.ID == v.Message })
-		if v.Number == number && on && v.Update != artel.UpdateDelete {
-			return v.Artifact(a.Conversation, a.ID, a.CreatedAt), nil
-		}
+	if on && v.Update != artel.UpdateDelete {
+		return v.Artifact(a.Conversation, a.ID, a.CreatedAt), nil
 	}
 	a.Ref.Version = number
 	return a, &artel.Error{
@@ -432,23 +481,61 @@ func pinned(tx store.Tx, a artel.Artifact, number int, at artel.MessageID) (arte
 	}
 }
 
-// foldLeftovers folds the edits that failed runs have left in the journal.
-func foldLeftovers(tx store.Tx, c artel.ConversationID) error {
-	edits, err := tx.Journal.Edits(c, store.EditQuery{Unfolded: true})
+// An unfoldedError reports edits that ended runs have left in the journal.
+type unfoldedError struct{ runs []artel.RunID }
+
+// Error implements error.
+func (e *unfoldedError) Error() string {
+	return fmt.Sprintf("the edits of %d ended runs are not folded yet", len(e.runs))
+}
+
+// requireFolded returns an [*unfoldedError] if ended runs have left edits in the
+// journal.
+func requireFolded(tx store.Tx, c artel.ConversationID) error {
+	if _, err := tx.Runs.Active(c); !errors.Is(err, artel.NotFound) {
+		return err // the edits are those of the active run, which keeps others from starting
+	}
+	edits, err := tx.Journal.Edits(c, store.EditQuery{Unfolded: true, Outline: true})
 	if err != nil {
 		return err
 	}
-	done := map[artel.RunID]bool{}
+	left := unfoldedError{}
+	asked := map[artel.RunID]bool{}
 	for _, e := range edits {
-		if done[e.Run] {
+		if asked[e.Run] {
 			continue
 		}
-		done[e.Run] = true
-		if err := artifact.FoldRun(tx, c, e.Run); err != nil {
+		asked[e.Run] = true
+		r, err := tx.Runs.Get(e.Run)
+		if err != nil && !errors.Is(err, artel.NotFound) {
 			return err
 		}
+		if err != nil || r.State.Final() {
+			left.runs = append(left.runs, e.Run)
+		}
 	}
-	return nil
+	if len(left.runs) == 0 {
+		return nil
+	}
+	return &left
+}
+
+// updateFolded runs an update that starts a run in c. If that finds edits of ended
+// runs, which is rare, they are folded in updates of their own, and fn runs again.
+func (k *Config) updateFolded(ctx context.Context, o artel.Owner, c artel.ConversationID, fn func(store.Tx) error) error {
+	for {
+		err := k.updateRead(ctx, o, fn)
+		left, ok := errors.AsType[*unfoldedError](err)
+		if !ok {
+			return err
+		}
+		for _, run := range left.runs {
+			err := artifact.FoldRun(ctx, k.Store, o, c, run, func(fold func(store.Tx) error) error { return k.Store.Update(ctx, o, fold) })
+			if err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // execution is an active run, or a subagent of one.
@@ -460,23 +547,28 @@ type execution struct {
 	agent   agent.Definition
 	service model.Service
 
-	clock          Clock                        // time of the first model call, seed of all
-	buildInput     pipeline.Input               // of its model calls, without the history
-	call           *record.Call                 // its newest model call; nil: none yet
-	pendingStart   []artel.Payload              // the start of the agent, stored with the record of its first call
-	pending        []artel.Payload              // the newest answer and what follows it, stored with the next commit
-	storing        chan error                   // receives the end of the background store; nil: none runs
-	interrupted    map[artel.CallID][]artel.Ref // calls that an earlier process did not finish, with their edits
-	continuesAfter artel.MessageID              // the stored message that the run continues after; "": its own
+	clock          Clock                                      // time of the first model call, seed of all
+	buildInput     pipeline.Input                             // of its model calls, without the history
+	call           *record.Call                               // its newest model call; nil: none yet
+	pendingStart   []artel.Payload                            // the start of the agent, stored with the record of its first call
+	pending        []artel.Payload                            // the newest answer and what follows it, stored with the next commit
+	storing        chan error                                 // receives the end of the background store; nil: none runs
+	interrupted    map[artel.CallID][]artel.Ref               // calls that an earlier process did not finish, with their edits
+	completed      map[artel.CallPath]artel.SubagentCompleted // subagents that ended in an earlier process, in a call that did not
+	continuesAfter artel.MessageID                            // the stored message that the run continues after; "": its own
 
 	nested       []artel.Message // messages of its subagents, from earlier attempts
 	workedBefore time.Duration   // by earlier processes
 	startedAt    time.Time       // in this process
 
-	tried, others    []artel.ServiceID // services that it has tried, and may try
-	selection        *selection        // among which its service is chosen; nil: it is chosen
-	provisionalTitle string            // made of the message's first words; "": the run gave the conversation no title
-	retrying         bool              // the newest payload said that the model call is retried
+	tried, others    []artel.ServiceID                 // services that it has tried, and may try
+	branches         branches                          // that its updates have needed
+	ending           *resumeState                      // that its updates have needed; nil: none yet
+	asked            map[artel.CallID]string           // notes of the questions of its thread; nil: not read
+	restorable       map[artel.Ref]artifact.Restorable // attachments that its start has needed
+	selection        *selection                        // among which its service is chosen; nil: it is chosen
+	provisionalTitle string                            // made of the message's first words; "": the run gave the conversation no title
+	retrying         bool                              // the newest payload said that the model call is retried
 
 	subagents  []agent.Member // that its agent may delegate to
 	runAtStart artel.Run      // run as it was when the work began, for subagents: run changes meanwhile

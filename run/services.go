@@ -24,20 +24,12 @@ import (
 
 // shortlist finds the services that suit a message on its branch.
 func (x *execution) shortlist(tx store.Tx, m artel.Message) error {
-	var earlier []artel.Media
-	if m.Parent != "" {
-		path, err := tx.Messages.Path(m.Conversation, m.Parent, 0)
-		if err != nil {
-			return err
-		}
-		for _, before := range path {
-			if !before.Muted {
-				earlier = append(earlier, artel.MediaOf(before.Parts)...)
-			}
-		}
+	before, err := x.branches.find(tx, m.Conversation, m.Parent)
+	if err != nil {
+		return err
 	}
 	media := artel.MediaOf(m.Parts)
-	list := model.Suitable(x.config.chooser().Automatic(), media, earlier)
+	list := model.Suitable(x.config.chooser().Automatic(), media, before.media)
 	if len(list) == 0 {
 		return artel.Errorf(artel.Invalid, "run.Runs", string(model.AutoService), "no service can be called")
 	}
@@ -83,12 +75,13 @@ func (x *execution) chooseService(ctx context.Context) error {
 	if id := x.config.Background.Selector; id != "" && len(s.list) > 1 {
 		picked, took, err := x.askSelector(ctx, id, s)
 		if ctx.Err() != nil {
+			x.run.Usage = x.run.Usage.Add(took)
 			return artel.Errorf(artel.Canceled, "run.Runs", string(x.run.ID), "%w", context.Cause(ctx))
 		}
 		usage, chosen.Selector = took, id
 		if err != nil {
 			chosen.Problem = artel.Shorten(scrub.Line(err.Error()), 300)
-			x.config.Logger.Warn("a selector picked no service; the first is taken", "run", x.run.ID, "selector", id, "err", err)
+			x.config.Logger.WarnContext(ctx, "a selector picked no service; the first is taken", "run", x.run.ID, "selector", id, "err", err)
 		} else {
 			x.service, chosen.By = picked, artel.ChosenBySelector
 		}
@@ -98,7 +91,7 @@ func (x *execution) chooseService(ctx context.Context) error {
 	x.run.Usage = x.run.Usage.Add(usage)
 	payloads := []artel.Payload{chosen}
 	if usage.Calls > 0 {
-		payloads = append(payloads, artel.UsageReported{Service: x.config.Background.Selector, Usage: usage})
+		payloads = append(payloads, artel.UsageReported{Service: x.config.Background.Selector, Purpose: artel.CallSelects, Usage: usage})
 	}
 	err := x.config.Store.Update(ctx, x.owner, func(tx store.Tx) error {
 		if err := x.write(tx, payloads...); err != nil {
@@ -206,10 +199,10 @@ func (x *execution) Fallback(ctx context.Context, failed model.Service) (agent.F
 			return nil
 		})
 		if err != nil {
-			x.config.Logger.Warn("a run could not continue with another service", "run", x.run.ID, "service", id, "err", err)
+			x.config.Logger.WarnContext(ctx, "a run could not continue with another service", "run", x.run.ID, "service", id, "err", err)
 			continue
 		}
-		x.config.Logger.Warn("a run continues with another service", "run", x.run.ID, "from", failed.ID, "to", id)
+		x.config.Logger.WarnContext(ctx, "a run continues with another service", "run", x.run.ID, "from", failed.ID, "to", id)
 		x.tried = append(x.tried, id)
 		x.service = s
 		return out, true

@@ -3,9 +3,11 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -41,6 +43,16 @@ func (t *threads) get(p artel.CallPath) *execution {
 	return t.of[p]
 }
 
+// all returns the subagents in the order of their paths.
+func (t *threads) all() []*execution {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.SortedFunc(maps.Values(t.of), func(a, b *execution) int { return cmp.Compare(a.within, b.within) })
+}
+
 // subagentsOf returns the agents that the execution's agent may delegate to,
 // without unknown ones.
 func (x *execution) subagentsOf(tx store.Tx) (members []agent.Member) {
@@ -48,7 +60,7 @@ func (x *execution) subagentsOf(tx store.Tx) (members []agent.Member) {
 	for _, name := range x.agent.Subagents {
 		d, err := x.config.Settings.Agent(tx, name)
 		if err != nil {
-			x.config.Logger.Warn("an agent names an unknown subagent", "agent", x.agent.Name, "subagent", name)
+			x.config.Logger.Warn("an agent names an unknown subagent", "run", x.run.ID, "conversation", x.run.Conversation, "agent", x.agent.Name, "subagent", name)
 			continue
 		}
 		members = append(members, agent.Member{Name: d.Name, Description: d.Description})
@@ -85,7 +97,11 @@ func (x *execution) Delegate(ctx context.Context, d agent.Delegation) (agent.Inp
 	y.buildInput.At = y.run.Message
 	y.buildInput.Variables, y.buildInput.Globals = y.root.buildInput.Variables, y.root.buildInput.Globals
 	y.root.threads.put(y)
-	return y.input(history), nil
+	in, err := y.input(ctx, history)
+	if end, ok := y.root.completed[d.Within]; ok {
+		in.Completed = &end
+	}
+	return in, err
 }
 
 // outermost returns the execution of the run itself.
@@ -141,14 +157,15 @@ func (x *execution) earlierWork(tx store.Tx, d agent.Delegation, own []artel.Mes
 	of := map[key][]artel.Message{}
 	for _, m := range all {
 		k := key{m.Run, m.Within}
-		if of[k] == nil {
+		if _, known := of[k]; !known {
+			of[k] = nil
 			// Subagents that are called at the same time do not see each other.
-			if m.Agent != d.Agent || m.Within.Outer() != d.Within.Outer() || m.Parent == d.Caller {
-				continue
+			if m.Agent == d.Agent && m.Within.Outer() == d.Within.Outer() && m.Parent != d.Caller {
+				order, of[k] = append(order, k), []artel.Message{m}
 			}
-			order = append(order, k)
+		} else if of[k] != nil {
+			of[k] = append(of[k], m)
 		}
-		of[k] = append(of[k], m)
 	}
 	var out []artel.Message
 	for _, k := range slices.Backward(order) {
@@ -179,7 +196,7 @@ func startedFresh(m artel.Message, id artel.CallID) bool {
 }
 
 // handleNested stores a payload of a subagent. An answer is stored together with
-// its usage.
+// its usage, or at the end of the run if that fails.
 func (x *execution) handleNested(ctx context.Context, n agent.Nested) error {
 	y := x.threads.get(n.Within)
 	if y == nil {
@@ -202,8 +219,10 @@ func (x *execution) handleNested(ctx context.Context, n agent.Nested) error {
 	case artel.UsageReported:
 		x.run.Usage = x.run.Usage.Add(p.Usage)
 	}
-	payloads := append(y.pending, n.Payload)
-	y.pending = nil
+	payloads := append(slices.Clip(y.pending), n.Payload)
+	if _, usage := n.Payload.(artel.UsageReported); usage && len(y.pending) > 0 {
+		y.pending = payloads
+	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
 	_, ended := n.Payload.(artel.SubagentCompleted)
@@ -222,6 +241,10 @@ func (x *execution) handleNested(ctx context.Context, n agent.Nested) error {
 		return tx.Runs.Update(x.run)
 	})
 	if err == nil {
+		y.pending = nil
+		if _, ok := payloads[0].(artel.MessageCompleted); ok {
+			x.config.notifier().Discard(x.run.Conversation, n.Within)
+		}
 		x.config.notifier().Notify(x.run.Conversation)
 	}
 	return err

@@ -16,7 +16,7 @@ func TargetOf(services *model.Registry, r *rendition.Maker, s model.Service) rou
 // FormsOf returns the forms of media that are made unasked, and the services
 // that could make more.
 func FormsOf(r *rendition.Maker) route.Forms {
-	f := route.Forms{Converted: true}
+	f := route.Forms{Converted: true, Pages: r.Pages() != nil}
 	if id, most, ok := r.Transcriber(); ok {
 		f.Transcriber, f.MaxRecording = id, most
 	}

@@ -3,6 +3,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"unicode"
@@ -34,7 +35,7 @@ func (x *execution) makeTitle(ctx context.Context) {
 	if x.config.Background.Titles != OwnService {
 		named, err := x.config.chooser().Callable(x.config.Background.Titles)
 		if err != nil {
-			x.config.Logger.Warn("a conversation got no title", "conversation", x.run.Conversation, "err", err)
+			x.config.Logger.WarnContext(ctx, "a conversation got no title", "conversation", x.run.Conversation, "err", err)
 			return
 		}
 		s = named.OnWire()
@@ -55,14 +56,18 @@ func (x *execution) makeTitle(ctx context.Context) {
 		text := artel.Beginning(artel.TextOf(asked.Parts), titledFrom) + "\n\n---\n\n" + artel.Beginning(artel.TextOf(answered.Parts), titledFrom)
 		title, usage, err = x.config.ask(ctx, s, x.config.Locale.Say(phrase.TitleAsk, nil), text)
 	}
-	if err == nil {
-		err = x.storeTitle(context.WithoutCancel(ctx), s, titleIn(title), usage, artel.Run{
+	if err == nil || usage.Calls > 0 {
+		titles := artel.Run{
 			ID: artel.NewRunID(began), Conversation: x.run.Conversation, Message: x.run.Message, Purpose: artel.RunTitles, State: artel.RunDone,
 			Service: s.ID, Agent: x.run.Agent, Usage: usage, StartedAt: began,
-		})
+		}
+		if err != nil { // what was received of the answer is paid for
+			title, titles.State = "", artel.RunFailed
+		}
+		err = cmp.Or(err, x.storeTitle(context.WithoutCancel(ctx), s, titleIn(title), usage, titles))
 	}
 	if err != nil {
-		x.config.Logger.Info("a model gave a conversation no title; the first words stay", "conversation", x.run.Conversation, "service", s.ID, "err", err)
+		x.config.Logger.InfoContext(ctx, "a model gave a conversation no title; the first words stay", "conversation", x.run.Conversation, "service", s.ID, "err", err)
 	}
 }
 

@@ -51,7 +51,7 @@ func (x *execution) storeVariables(tx store.Tx, v macro.Variables) error {
 		return err
 	}
 	if len(raw) > MaxVariables {
-		x.config.Logger.Warn("the variables of macros are too large to be stored", "run", x.run.ID, "bytes", len(raw), "limit", MaxVariables)
+		x.config.Logger.Warn("the variables of macros are too large to be stored", "run", x.run.ID, "conversation", x.run.Conversation, "bytes", len(raw), "limit", MaxVariables)
 		return nil
 	}
 	return tx.Variables.Put(x.run.Conversation, x.run.Message, raw)

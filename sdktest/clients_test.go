@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -17,6 +18,10 @@ const (
 	callOne  = "do: call"
 	callTwo  = "do: calls"
 	askJSON  = "do: json"
+	askData  = "do: data"
+	reason   = "do: reason"
+	write    = "do: write"
+	flaky    = "do: flaky "
 	toolName = "look_up"
 	toolText = "Looks a word up."
 )
@@ -26,6 +31,37 @@ func schemaOf(property string) map[string]any {
 		"type": "object", "properties": map[string]any{property: map[string]any{"type": "string"}},
 		"required": []string{property}, "additionalProperties": false,
 	}
+}
+
+// person is a schema with what the APIs' own strict schemas do not take: an
+// optional property and a limit.
+func person() map[string]any {
+	return map[string]any{
+		"type": "object", "required": []string{"name", "age"}, "additionalProperties": false,
+		"properties": map[string]any{
+			"name": map[string]any{"type": "string"}, "age": map[string]any{"type": "integer", "minimum": 0}, "nick": map[string]any{"type": "string"},
+		},
+	}
+}
+
+// told is the outcome of an answer that describes a person.
+func told(text string) (outcome, error) {
+	var p struct {
+		Name string
+		Age  int
+	}
+	err := json.Unmarshal([]byte(text), &p)
+	return outcome{Text: fmt.Sprint(p.Name, " ", p.Age)}, err
+}
+
+// named is the name of a tool with n characters.
+func named(n int) string { return toolName + strings.Repeat("_", n-len(toolName)) }
+
+// pieces is the outcome of a call whose arguments arrived in parts.
+func pieces(parts []string) (outcome, error) {
+	var a struct{ Q string }
+	err := json.Unmarshal([]byte(strings.Join(parts, "")), &a)
+	return outcome{Text: a.Q, Chunks: len(parts)}, err
 }
 
 func meaning(arguments []byte) string {
@@ -39,8 +75,9 @@ func meaning(arguments []byte) string {
 // A client is an SDK that is pointed at a service: what it does, by case.
 type client map[string]func(ctx context.Context, mark string) (outcome, error)
 
-// A maker points an SDK at a service.
-type maker func(w *world, service string, files map[string]file) client
+// A maker points an SDK at a service. retries is how often it asks again; less than
+// 0: as by default.
+type maker func(w *world, service string, files map[string]file, retries int) client
 
 var makers = map[string]maker{"openai-go chat": openAIChat, "openai-go responses": openAIResponses, "anthropic-go": anthropicGo, "genai-go": genaiGo}
 
@@ -59,7 +96,11 @@ func runGo(w *world, todo []work, files map[string]file) []outcome {
 				wg.Go(func() {
 					slots <- struct{}{}
 					defer func() { <-slots }()
-					o := do(make(w, job.Service, files)[c], markOf(name, job.Service))
+					retries := -1
+					if c == "error" {
+						retries = 0
+					}
+					o := do(make(w, job.Service, files, retries)[c], markOf(name, job.Service))
 					o.Client, o.Service, o.Case = name, job.Service, c
 					mu.Lock()
 					defer mu.Unlock()

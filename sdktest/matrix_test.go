@@ -27,7 +27,9 @@ var (
 )
 
 // What every client does with every service, in the order of the table.
-var cases = []string{"text", "stream", "tools", "parallel", "image", "picture", "pdf", "audio", "file", "json", "count", "cancel"}
+var cases = []string{
+	"text", "stream", "tools", "parallel", "names", "arguments", "image", "picture", "pdf", "audio", "file", "json", "schema", "reasoning", "count", "cancel", "retries",
+}
 
 // A file that clients send, and what of it a model can be told.
 type file struct {
@@ -52,6 +54,7 @@ type outcome struct {
 	Case    string          `json:"case"`
 	Absent  bool            `json:"absent"` // the client has no such thing
 	Text    string          `json:"text"`
+	Thought string          `json:"thought"`
 	Calls   int             `json:"calls"`
 	Chunks  int             `json:"chunks"`
 	Finish  string          `json:"finish"`
@@ -120,7 +123,8 @@ func TestMatrix(t *testing.T) {
 	if err != nil && !*update {
 		t.Fatal(err)
 	}
-	after := head + table + foot
+	_, agents, _ := strings.Cut(string(before), programs)
+	after := head + table + foot + programs + agents
 	if *update {
 		if err := os.WriteFile(doc, []byte(after), 0o644); err != nil {
 			t.Fatal(err)
@@ -205,6 +209,12 @@ func (w *world) judge(o outcome, files map[string]file) string {
 	switch {
 	case o.Absent, o.Error != nil && o.Error.Name == "UnsupportedFunctionalityError": // it says so itself
 		return "–"
+	case o.Error != nil && strings.Contains(o.Error.Message, "item_reference"), o.Error != nil && o.Service == "responses" && strings.Contains(o.Error.Message, "not persisted"):
+		return "stateful"
+	case o.Case == "retries" && o.Error != nil && o.Error.Status >= 500:
+		return "not retried"
+	case o.Case == "schema" && o.Error != nil && o.Error.Status == 400:
+		return "refused"
 	case o.Error != nil:
 		return fmt.Sprintf("! %s %d: %s", o.Error.Name, o.Error.Status, o.Error.Message)
 	}
@@ -236,6 +246,27 @@ func (w *world) judge(o outcome, files map[string]file) string {
 		return path(o, files["pdf"])
 	case "json":
 		return expect(o, o.Text == "yes")
+	case "schema":
+		return expect(o, o.Text == "Ada 36")
+	case "names":
+		return expect(o, o.Calls == 1 && has(o.Text, "the meaning of one is 42"))
+	case "arguments":
+		if want := strings.Repeat("word ", 40); o.Text != want || o.Chunks == 0 {
+			return expect(o, false)
+		} else if o.Chunks == 1 {
+			return "whole"
+		}
+		return "✓"
+	case "reasoning":
+		switch {
+		case !has(o.Text, "effort") || has(o.Text, `effort ""`, "budget 0"):
+			return expect(o, false)
+		case o.Thought == "A thought.":
+			return "✓, shown"
+		}
+		return expect(o, o.Thought == "")
+	case "retries":
+		return expect(o, has(o.Text, "user: text: do: flaky"))
 	case "count":
 		return expect(o, o.Text == "counted")
 	case "cancel":

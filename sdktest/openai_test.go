@@ -32,8 +32,12 @@ func statusOf(err error) int {
 	return 0
 }
 
-func openOpenAI(w *world) openai.Client {
-	return openai.NewClient(option.WithBaseURL(w.bases["OpenAI"]), option.WithAPIKey("sk-anything"), option.WithMaxRetries(0))
+func openOpenAI(w *world, retries int) openai.Client {
+	options := []option.RequestOption{option.WithBaseURL(w.bases["OpenAI"]), option.WithAPIKey("sk-anything")}
+	if retries >= 0 {
+		options = append(options, option.WithMaxRetries(retries))
+	}
+	return openai.NewClient(options...)
 }
 
 func dataURL(mediaType, base64 string) string { return "data:" + mediaType + ";base64," + base64 }
@@ -43,11 +47,22 @@ func raw(v any) json.RawMessage {
 	return b
 }
 
-func openAIChat(w *world, service string, files map[string]file) client {
-	api := openOpenAI(w)
-	tools := []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
-		Name: toolName, Description: openai.String(toolText), Parameters: schemaOf("q"),
-	})}
+func openAIChat(w *world, service string, files map[string]file, retries int) client {
+	api := openOpenAI(w, retries)
+	given := func(name string) []openai.ChatCompletionToolUnionParam {
+		return []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
+			Name: name, Description: openai.String(toolText), Parameters: schemaOf("q"),
+		})}
+	}
+	simple := func(ctx context.Context, prompt string, change func(*openai.ChatCompletionNewParams)) (outcome, error) {
+		p := openai.ChatCompletionNewParams{Model: service, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(prompt)}}
+		change(&p)
+		r, err := api.Chat.Completions.New(ctx, p)
+		if err != nil {
+			return outcome{}, err
+		}
+		return outcome{Text: r.Choices[0].Message.Content}, nil
+	}
 	ask := func(ctx context.Context, parts ...openai.ChatCompletionContentPartUnionParam) (outcome, error) {
 		r, err := api.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{
 			Model: service, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(append([]openai.ChatCompletionContentPartUnionParam{openai.TextContentPart(tell)}, parts...))},
@@ -60,11 +75,11 @@ func openAIChat(w *world, service string, files map[string]file) client {
 	asks := func(parts ...openai.ChatCompletionContentPartUnionParam) func(context.Context, string) (outcome, error) {
 		return func(ctx context.Context, _ string) (outcome, error) { return ask(ctx, parts...) }
 	}
-	loop := func(prompt string) func(context.Context, string) (outcome, error) {
+	loop := func(prompt, name string) func(context.Context, string) (outcome, error) {
 		return func(ctx context.Context, _ string) (outcome, error) {
 			messages := []openai.ChatCompletionMessageParamUnion{openai.UserMessage(prompt)}
 			for called := 0; called < 4; {
-				r, err := api.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{Model: service, Messages: messages, Tools: tools})
+				r, err := api.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{Model: service, Messages: messages, Tools: given(name)})
 				if err != nil {
 					return outcome{}, err
 				}
@@ -104,7 +119,7 @@ func openAIChat(w *world, service string, files map[string]file) client {
 	}
 	streams := func(ctx context.Context, _ string) (outcome, error) { return stream(ctx, tell, func(string) {}) }
 	return client{
-		"text": asks(), "error": asks(), "stream": streams, "broken": ended(streams), "tools": loop(callOne), "parallel": loop(callTwo),
+		"text": asks(), "error": asks(), "stream": streams, "broken": ended(streams), "tools": loop(callOne, toolName), "parallel": loop(callTwo, toolName),
 		"picture": asks(openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: dataURL("image/png", files["png"].base64)})),
 		"pdf": asks(openai.FileContentPart(openai.ChatCompletionContentPartFileFileParam{
 			Filename: openai.String("paper.pdf"), FileData: openai.String(dataURL("application/pdf", files["pdf"].base64)),
@@ -145,6 +160,42 @@ func openAIChat(w *world, service string, files map[string]file) client {
 			}
 			return answered(r.Choices[0].Message.Content)
 		},
+		"names": loop(callOne, named(64)),
+		"arguments": func(ctx context.Context, _ string) (outcome, error) {
+			s := api.Chat.Completions.NewStreaming(ctx, openai.ChatCompletionNewParams{
+				Model: service, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(write)}, Tools: given(toolName),
+			})
+			defer s.Close()
+			var parts []string
+			for s.Next() {
+				for _, c := range s.Current().Choices {
+					for _, made := range c.Delta.ToolCalls {
+						if made.Function.Arguments != "" {
+							parts = append(parts, made.Function.Arguments)
+						}
+					}
+				}
+			}
+			if err := s.Err(); err != nil {
+				return outcome{}, err
+			}
+			return pieces(parts)
+		},
+		"schema": func(ctx context.Context, _ string) (outcome, error) {
+			o, err := simple(ctx, askData, func(p *openai.ChatCompletionNewParams) {
+				p.ResponseFormat.OfJSONSchema = &openai.ResponseFormatJSONSchemaParam{JSONSchema: openai.ResponseFormatJSONSchemaJSONSchemaParam{Name: "person", Schema: person()}}
+			})
+			if err != nil {
+				return o, err
+			}
+			return told(o.Text)
+		},
+		"reasoning": func(ctx context.Context, _ string) (outcome, error) {
+			return simple(ctx, reason, func(p *openai.ChatCompletionNewParams) { p.ReasoningEffort = openai.ReasoningEffortHigh })
+		},
+		"retries": func(ctx context.Context, mark string) (outcome, error) {
+			return simple(ctx, flaky+mark, func(*openai.ChatCompletionNewParams) {})
+		},
 		"cancel": left(stream),
 	}
 }
@@ -167,11 +218,28 @@ func answered(text string) (outcome, error) {
 	return outcome{Text: a.Answer}, err
 }
 
-func openAIResponses(w *world, service string, files map[string]file) client {
-	api := openOpenAI(w)
-	tools := []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{
-		Name: toolName, Description: openai.String(toolText), Parameters: schemaOf("q"), Strict: openai.Bool(false),
-	}}}
+func openAIResponses(w *world, service string, files map[string]file, retries int) client {
+	api := openOpenAI(w, retries)
+	given := func(name string) []responses.ToolUnionParam {
+		return []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{
+			Name: name, Description: openai.String(toolText), Parameters: schemaOf("q"), Strict: openai.Bool(false),
+		}}}
+	}
+	simple := func(ctx context.Context, prompt string, change func(*responses.ResponseNewParams)) (outcome, error) {
+		p := responses.ResponseNewParams{Model: service, Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(prompt)}}
+		change(&p)
+		r, err := api.Responses.New(ctx, p)
+		if err != nil {
+			return outcome{}, err
+		}
+		o := outcome{Text: r.OutputText()}
+		for _, item := range r.Output {
+			for _, s := range item.Summary {
+				o.Thought += s.Text
+			}
+		}
+		return o, nil
+	}
 	input := func(parts ...responses.ResponseInputContentUnionParam) responses.ResponseNewParamsInputUnion {
 		return responses.ResponseNewParamsInputUnion{OfInputItemList: responses.ResponseInputParam{
 			responses.ResponseInputItemParamOfMessage(responses.ResponseInputMessageContentListParam(parts), responses.EasyInputMessageRoleUser),
@@ -181,7 +249,7 @@ func openAIResponses(w *world, service string, files map[string]file) client {
 	asks := func(parts ...responses.ResponseInputContentUnionParam) func(context.Context, string) (outcome, error) {
 		return func(ctx context.Context, _ string) (outcome, error) {
 			r, err := api.Responses.New(ctx, responses.ResponseNewParams{
-				Model: service, Store: openai.Bool(false), Input: input(append([]responses.ResponseInputContentUnionParam{text}, parts...)...),
+				Model: service, Input: input(append([]responses.ResponseInputContentUnionParam{text}, parts...)...),
 			})
 			if err != nil {
 				return outcome{}, err
@@ -190,12 +258,12 @@ func openAIResponses(w *world, service string, files map[string]file) client {
 		}
 	}
 	picture := dataURL("image/png", files["png"].base64)
-	loop := func(prompt string, withPicture bool) func(context.Context, string) (outcome, error) {
+	loop := func(prompt, name string, withPicture bool) func(context.Context, string) (outcome, error) {
 		return func(ctx context.Context, _ string) (outcome, error) {
 			items := responses.ResponseInputParam{responses.ResponseInputItemParamOfMessage(prompt, responses.EasyInputMessageRoleUser)}
 			for called := 0; called < 4; {
 				r, err := api.Responses.New(ctx, responses.ResponseNewParams{
-					Model: service, Store: openai.Bool(false), Tools: tools, Input: responses.ResponseNewParamsInputUnion{OfInputItemList: items},
+					Model: service, Tools: given(name), Input: responses.ResponseNewParamsInputUnion{OfInputItemList: items},
 				})
 				if err != nil {
 					return outcome{}, err
@@ -227,7 +295,7 @@ func openAIResponses(w *world, service string, files map[string]file) client {
 	}
 	stream := func(ctx context.Context, prompt string, each func(string)) (o outcome, err error) {
 		s := api.Responses.NewStreaming(ctx, responses.ResponseNewParams{
-			Model: service, Store: openai.Bool(false), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(prompt)},
+			Model: service, Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(prompt)},
 		})
 		defer s.Close()
 		for s.Next() {
@@ -247,14 +315,14 @@ func openAIResponses(w *world, service string, files map[string]file) client {
 	streams := func(ctx context.Context, _ string) (outcome, error) { return stream(ctx, tell, func(string) {}) }
 	return client{
 		"text": asks(), "error": asks(), "stream": streams, "broken": ended(streams),
-		"tools": loop(callOne, false), "parallel": loop(callTwo, false), "image": loop(callOne, true),
+		"tools": loop(callOne, toolName, false), "parallel": loop(callTwo, toolName, false), "image": loop(callOne, toolName, true),
 		"picture": asks(responses.ResponseInputContentUnionParam{OfInputImage: &responses.ResponseInputImageParam{ImageURL: openai.String(picture), Detail: responses.ResponseInputImageDetailAuto}}),
 		"pdf": asks(responses.ResponseInputContentUnionParam{OfInputFile: &responses.ResponseInputFileParam{
 			Filename: openai.String("paper.pdf"), FileData: openai.String(dataURL("application/pdf", files["pdf"].base64)),
 		}}),
 		"json": func(ctx context.Context, _ string) (outcome, error) {
 			r, err := api.Responses.New(ctx, responses.ResponseNewParams{
-				Model: service, Store: openai.Bool(false), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(askJSON)},
+				Model: service, Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(askJSON)},
 				Text: responses.ResponseTextConfigParam{Format: responses.ResponseFormatTextConfigUnionParam{
 					OfJSONSchema: &responses.ResponseFormatTextJSONSchemaConfigParam{Name: "answer", Schema: schemaOf("answer"), Strict: param.NewOpt(true)},
 				}},
@@ -263,6 +331,40 @@ func openAIResponses(w *world, service string, files map[string]file) client {
 				return outcome{}, err
 			}
 			return answered(r.OutputText())
+		},
+		"names": loop(callOne, named(64), false),
+		"arguments": func(ctx context.Context, _ string) (outcome, error) {
+			s := api.Responses.NewStreaming(ctx, responses.ResponseNewParams{
+				Model: service, Tools: given(toolName), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(write)},
+			})
+			defer s.Close()
+			var parts []string
+			for s.Next() {
+				if e := s.Current(); e.Type == "response.function_call_arguments.delta" {
+					parts = append(parts, e.Delta)
+				}
+			}
+			if err := s.Err(); err != nil {
+				return outcome{}, err
+			}
+			return pieces(parts)
+		},
+		"schema": func(ctx context.Context, _ string) (outcome, error) {
+			o, err := simple(ctx, askData, func(p *responses.ResponseNewParams) {
+				p.Text.Format.OfJSONSchema = &responses.ResponseFormatTextJSONSchemaConfigParam{Name: "person", Schema: person()}
+			})
+			if err != nil {
+				return o, err
+			}
+			return told(o.Text)
+		},
+		"reasoning": func(ctx context.Context, _ string) (outcome, error) {
+			return simple(ctx, reason, func(p *responses.ResponseNewParams) {
+				p.Reasoning = openai.ReasoningParam{Effort: openai.ReasoningEffortHigh, Summary: openai.ReasoningSummaryAuto}
+			})
+		},
+		"retries": func(ctx context.Context, mark string) (outcome, error) {
+			return simple(ctx, flaky+mark, func(*responses.ResponseNewParams) {})
 		},
 		"cancel": left(stream),
 	}

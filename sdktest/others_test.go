@@ -13,12 +13,18 @@ import (
 	"google.golang.org/genai"
 )
 
-func anthropicGo(w *world, service string, files map[string]file) client {
-	api := anthropic.NewClient(option.WithBaseURL(w.bases["Anthropic"]), option.WithAPIKey("sk-anything"), option.WithMaxRetries(0))
-	tool := anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
-		Name: toolName, Description: anthropic.String(toolText),
-		InputSchema: anthropic.ToolInputSchemaParam{Properties: schemaOf("q")["properties"], Required: []string{"q"}},
-	}}
+func anthropicGo(w *world, service string, files map[string]file, retries int) client {
+	options := []option.RequestOption{option.WithBaseURL(w.bases["Anthropic"]), option.WithAPIKey("sk-anything")}
+	if retries >= 0 {
+		options = append(options, option.WithMaxRetries(retries))
+	}
+	api := anthropic.NewClient(options...)
+	given := func(name string) []anthropic.ToolUnionParam {
+		return []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{
+			Name: name, Description: anthropic.String(toolText),
+			InputSchema: anthropic.ToolInputSchemaParam{Properties: schemaOf("q")["properties"], Required: []string{"q"}},
+		}}}
+	}
 	words := func(m *anthropic.Message) string {
 		var b strings.Builder
 		for _, c := range m.Content {
@@ -38,10 +44,10 @@ func anthropicGo(w *world, service string, files map[string]file) client {
 			return outcome{Text: words(r), Usage: raw(r.Usage)}, nil
 		}
 	}
-	loop := func(prompt string, withPicture bool) func(context.Context, string) (outcome, error) {
+	loop := func(prompt, name string, withPicture bool) func(context.Context, string) (outcome, error) {
 		return func(ctx context.Context, _ string) (outcome, error) {
 			r := request(anthropic.NewTextBlock(prompt))
-			r.Tools = []anthropic.ToolUnionParam{tool}
+			r.Tools = given(name)
 			for called := 0; called < 4; {
 				m, err := api.Messages.New(ctx, r)
 				if err != nil {
@@ -70,6 +76,19 @@ func anthropicGo(w *world, service string, files map[string]file) client {
 			return outcome{}, errForEver
 		}
 	}
+	simple := func(ctx context.Context, prompt string, change func(*anthropic.MessageNewParams)) (outcome, error) {
+		p := request(anthropic.NewTextBlock(prompt))
+		change(&p)
+		m, err := api.Messages.New(ctx, p)
+		if err != nil {
+			return outcome{}, err
+		}
+		o := outcome{Text: words(m)}
+		for _, c := range m.Content {
+			o.Thought += c.Thinking
+		}
+		return o, nil
+	}
 	stream := func(ctx context.Context, prompt string, each func(string)) (o outcome, err error) {
 		s := api.Messages.NewStreaming(ctx, request(anthropic.NewTextBlock(prompt)))
 		defer s.Close()
@@ -88,7 +107,7 @@ func anthropicGo(w *world, service string, files map[string]file) client {
 	streams := func(ctx context.Context, _ string) (outcome, error) { return stream(ctx, tell, func(string) {}) }
 	return client{
 		"text": asks(), "error": asks(), "stream": streams, "broken": ended(streams),
-		"tools": loop(callOne, false), "parallel": loop(callTwo, false), "image": loop(callOne, true),
+		"tools": loop(callOne, toolName, false), "parallel": loop(callTwo, toolName, false), "image": loop(callOne, toolName, true),
 		"picture": asks(anthropic.NewImageBlockBase64("image/png", files["png"].base64)),
 		"pdf":     asks(anthropic.NewDocumentBlock(anthropic.Base64PDFSourceParam{Data: files["pdf"].base64})),
 		"json": func(ctx context.Context, _ string) (outcome, error) {
@@ -109,6 +128,40 @@ func anthropicGo(w *world, service string, files map[string]file) client {
 			}
 			return counted(n.InputTokens), nil
 		},
+		"names": loop(callOne, named(128), false),
+		"arguments": func(ctx context.Context, _ string) (outcome, error) {
+			r := request(anthropic.NewTextBlock(write))
+			r.Tools = given(toolName)
+			s := api.Messages.NewStreaming(ctx, r)
+			defer s.Close()
+			var parts []string
+			for s.Next() {
+				if e, ok := s.Current().AsAny().(anthropic.ContentBlockDeltaEvent); ok && e.Delta.PartialJSON != "" {
+					parts = append(parts, e.Delta.PartialJSON)
+				}
+			}
+			if err := s.Err(); err != nil {
+				return outcome{}, err
+			}
+			return pieces(parts)
+		},
+		"schema": func(ctx context.Context, _ string) (outcome, error) {
+			o, err := simple(ctx, askData, func(p *anthropic.MessageNewParams) {
+				p.OutputConfig = anthropic.OutputConfigParam{Format: anthropic.JSONOutputFormatParam{Schema: person()}}
+			})
+			if err != nil {
+				return o, err
+			}
+			return told(o.Text)
+		},
+		"reasoning": func(ctx context.Context, _ string) (outcome, error) {
+			return simple(ctx, reason, func(p *anthropic.MessageNewParams) {
+				p.MaxTokens, p.Thinking = 20_000, anthropic.ThinkingConfigParamOfEnabled(12_000)
+			})
+		},
+		"retries": func(ctx context.Context, mark string) (outcome, error) {
+			return simple(ctx, flaky+mark, func(*anthropic.MessageNewParams) {})
+		},
 		"cancel": left(stream),
 	}
 }
@@ -122,7 +175,7 @@ func counted(n int64) outcome {
 	return outcome{Text: fmt.Sprint(n)}
 }
 
-func genaiGo(w *world, service string, files map[string]file) client {
+func genaiGo(w *world, service string, files map[string]file, _ int) client {
 	open := func(ctx context.Context) (*genai.Client, error) {
 		return genai.NewClient(ctx, &genai.ClientConfig{APIKey: "anything", Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: w.bases["Google Gemini"]}})
 	}
@@ -146,14 +199,29 @@ func genaiGo(w *world, service string, files map[string]file) client {
 			return outcome{Text: r.Text(), Usage: raw(r.UsageMetadata)}, nil
 		}
 	}
-	tools := &genai.GenerateContentConfig{Tools: []*genai.Tool{{FunctionDeclarations: []*genai.FunctionDeclaration{
-		{Name: toolName, Description: toolText, ParametersJsonSchema: schemaOf("q")},
-	}}}}
-	loop := func(prompt string, withPicture bool) func(context.Context, string) (outcome, error) {
+	given := func(name string) *genai.GenerateContentConfig {
+		return &genai.GenerateContentConfig{Tools: []*genai.Tool{{FunctionDeclarations: []*genai.FunctionDeclaration{
+			{Name: name, Description: toolText, ParametersJsonSchema: schemaOf("q")},
+		}}}}
+	}
+	simple := func(ctx context.Context, prompt string, config *genai.GenerateContentConfig) (outcome, error) {
+		r, err := generate(ctx, genai.Text(prompt), config)
+		if err != nil {
+			return outcome{}, err
+		}
+		o := outcome{Text: r.Text()}
+		for _, p := range r.Candidates[0].Content.Parts {
+			if p.Thought {
+				o.Thought += p.Text
+			}
+		}
+		return o, nil
+	}
+	loop := func(prompt, name string, withPicture bool) func(context.Context, string) (outcome, error) {
 		return func(ctx context.Context, _ string) (outcome, error) {
 			contents := genai.Text(prompt)
 			for called := 0; called < 4; {
-				r, err := generate(ctx, contents, tools)
+				r, err := generate(ctx, contents, given(name))
 				if err != nil {
 					return outcome{}, err
 				}
@@ -199,7 +267,7 @@ func genaiGo(w *world, service string, files map[string]file) client {
 	streams := func(ctx context.Context, _ string) (outcome, error) { return stream(ctx, tell, func(string) {}) }
 	return client{
 		"text": asks(), "error": asks(), "stream": streams, "broken": ended(streams),
-		"tools": loop(callOne, false), "parallel": loop(callTwo, false), "image": loop(callOne, true),
+		"tools": loop(callOne, toolName, false), "parallel": loop(callTwo, toolName, false), "image": loop(callOne, toolName, true),
 		"picture": asks(genai.NewPartFromBytes(data("png"), "image/png")),
 		"pdf":     asks(genai.NewPartFromBytes(data("pdf"), "application/pdf")),
 		"audio":   asks(genai.NewPartFromBytes(data("wav"), "audio/wav")),
@@ -221,6 +289,18 @@ func genaiGo(w *world, service string, files map[string]file) client {
 			}
 			return counted(int64(r.TotalTokens)), nil
 		},
-		"cancel": left(stream),
+		"names": loop(callOne, "look.up:"+named(56), false),
+		"schema": func(ctx context.Context, _ string) (outcome, error) {
+			o, err := simple(ctx, askData, &genai.GenerateContentConfig{ResponseMIMEType: "application/json", ResponseJsonSchema: person()})
+			if err != nil {
+				return o, err
+			}
+			return told(o.Text)
+		},
+		"reasoning": func(ctx context.Context, _ string) (outcome, error) {
+			return simple(ctx, reason, &genai.GenerateContentConfig{ThinkingConfig: &genai.ThinkingConfig{ThinkingBudget: genai.Ptr[int32](12_000), IncludeThoughts: true}})
+		},
+		"retries": func(ctx context.Context, mark string) (outcome, error) { return simple(ctx, flaky+mark, nil) },
+		"cancel":  left(stream),
 	}
 }

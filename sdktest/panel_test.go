@@ -5,10 +5,8 @@ package sdktest
 import (
 	"bytes"
 	"fmt"
-	"html"
 	"io"
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,75 +14,60 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/artelhq/artel/sdktest/program"
 )
 
-// A panel is what the page of the gateway tells a reader to write, by the name of
-// the program or SDK and the language.
-type panel map[panelKey]string
+var baseIn = regexp.MustCompile(`(?:base_url"?[=:] ?|"?baseURL"?: ?|WithBaseURL\(|base_url = )"([^"]+)"|(?:[A-Z]+_BASE_URL=|-b )(\S+)`)
 
-type panelKey struct{ name, where string }
-
-var (
-	onPanel = regexp.MustCompile(`(?s)<summary>.*?<b>([^<]+)</b>(?:<span class="hint">([^<]*)</span>)?.*?<code translate="no">(.*?)</code>`)
-	baseIn  = regexp.MustCompile(`(?:base_url"?[=:] ?|baseURL: ?|WithBaseURL\(|base_url = )"([^"]+)"|ANTHROPIC_BASE_URL=(\S+)`)
-)
-
-// readPanel reads the lines from the page of a running server. They are what all
+// readPanel reads the snippets of the page of a running server. They are what all
 // clients here are pointed with: a line that is wrong fails the matrix.
-func readPanel(t *testing.T, url string) (panel, map[string]string) {
+func readPanel(t *testing.T, url string) (map[program.Snippet]string, map[string]string) {
 	t.Helper()
-	resp, err := http.Get(url + "/gateway")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	page, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, page, found := bytes.Cut(page, []byte(`id="sdk"`))
-	p, bases := panel{}, map[string]string{}
-	for _, m := range onPanel.FindAllSubmatch(page, -1) {
-		k := panelKey{html.UnescapeString(string(m[1])), html.UnescapeString(string(m[2]))}
-		p[k] = html.UnescapeString(string(m[3]))
-		base := baseIn.FindStringSubmatch(p[k])
+	panel, bases := program.Snippets(t, url), map[string]string{}
+	for k, code := range panel {
+		base := baseIn.FindStringSubmatch(code)
 		if base == nil {
-			t.Fatalf("%v names no address:\n%s", k, p[k])
+			t.Fatalf("%v names no address:\n%s", k, code)
 		}
 		at := base[1] + base[2]
-		if before, ok := bases[k.name]; ok && before != at {
-			t.Errorf("%s is at %s and at %s", k.name, before, at)
+		if before, ok := bases[k.Name]; ok && before != at {
+			t.Errorf("%s is at %s and at %s", k.Name, before, at)
 		}
-		bases[k.name] = at
+		bases[k.Name] = at
 	}
-	want := []string{"AI SDK", "Anthropic", "Claude Code", "Codex", "Google Gemini", "LangChain", "OpenAI"}
-	if got := slices.Sorted(maps.Keys(bases)); !found || !slices.Equal(got, want) {
+	want := []string{"AI SDK", "Anthropic", "Claude Code", "Cline", "Codex", "Gemini CLI", "Google Gemini", "LangChain", "OpenAI", "Qwen Code", "opencode"}
+	if got := slices.Sorted(maps.Keys(bases)); !slices.Equal(got, want) {
 		t.Fatalf("the page has lines for %q, want %q", got, want)
 	}
-	if bases["Claude Code"] != bases["Anthropic"] || bases["Codex"] != bases["OpenAI"] {
-		t.Errorf("a program is told another address than the SDK that it uses: %v", bases)
+	for name, sdk := range map[string]string{
+		"Claude Code": "Anthropic", "Cline": "OpenAI", "Codex": "OpenAI", "Gemini CLI": "Google Gemini", "Qwen Code": "OpenAI", "opencode": "AI SDK",
+	} {
+		if bases[name] != bases[sdk] {
+			t.Errorf("%s is told another address than the SDK that it uses, %s: %v", name, sdk, bases)
+		}
 	}
-	return p, bases
+	return panel, bases
 }
 
-// lines runs what the page shows for JavaScript and Go, as it stands there.
+// lines runs what the page shows for JavaScript and Go, unchanged.
 func (w *world) lines(t *testing.T) {
-	for _, k := range []panelKey{{"OpenAI", "JavaScript"}, {"Anthropic", "TypeScript"}, {"AI SDK", "TypeScript"}} {
+	for _, k := range []program.Snippet{{Name: "OpenAI", Where: "JavaScript"}, {Name: "Anthropic", Where: "TypeScript"}, {Name: "AI SDK", Where: "TypeScript"}} {
 		code := w.panel[k]
 		if !strings.Contains(code, "console.log") {
 			code += "\nconsole.log(text);"
 		}
 		out, err := node(strings.NewReader("globalThis.AI_SDK_LOG_WARNINGS = false;\n"+code), "--input-type=module", "-")
 		if err != nil || !bytes.Contains(out, []byte("received 1 messages")) {
-			t.Errorf("%s, %s says %q, %v, for\n%s", k.name, k.where, out, err, w.panel[k])
+			t.Errorf("%s, %s says %q, %v, for\n%s", k.Name, k.Where, out, err, w.panel[k])
 		}
 	}
 	for k, code := range w.panel {
-		if k.where != "Go" {
+		if k.Where != "Go" {
 			continue
 		}
 		if out, err := goLines(t.TempDir(), code); err != nil || !bytes.Contains(out, []byte("received 1 messages")) {
-			t.Errorf("%s, %s says %q, %v, for\n%s", k.name, k.where, out, err, code)
+			t.Errorf("%s, %s says %q, %v, for\n%s", k.Name, k.Where, out, err, code)
 		}
 	}
 }

@@ -3,23 +3,21 @@
 package sdktest
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"iter"
+	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/fake"
+	"github.com/artelhq/artel/sdktest/program"
 )
 
 // An upstream is a service behind the gateway: a stand-in of a model API, and
@@ -37,7 +35,7 @@ type upstream struct {
 var upstreams = []upstream{
 	{id: "chat", title: "Chat Completions", dialect: model.OpenAI, model: "gpt-like", input: "text, vision, file, audio"},
 	{id: "responses", title: "Responses", dialect: model.OpenAIResponses, model: "gpt-like", input: "text, vision, file"},
-	{id: "anthropic", title: "Messages", dialect: model.Anthropic, model: "claude-like", input: "text, vision, file"},
+	{id: "anthropic", title: "Messages", dialect: model.Anthropic, model: "claude-sonnet-4-6", input: "text, vision, file"},
 	{id: "gemini3", title: "Gemini 3", dialect: model.Gemini, model: "gemini-3-pro", input: "text, vision, file, audio, video"},
 	{id: "gemini25", title: "Gemini 2.5", dialect: model.Gemini, model: "gemini-2.5-pro", input: "text, vision, file, audio, video"},
 	{id: "mistral", title: "Mistral-like", dialect: model.OpenAI, model: "pixtral-like", input: "text, vision", behavior: fake.Behavior{Refuses: []fake.Refusal{fake.NoUserAfterTool}}},
@@ -69,9 +67,11 @@ func faultOf(id string) (status int, ok bool) {
 // A world is a running program with its upstreams.
 type world struct {
 	url   string
-	panel panel             // of its page
-	bases map[string]string // where the page says that an SDK is to look
-	left  sync.Map          // the marks of waits whose clients have gone
+	panel map[program.Snippet]string // of its page
+	bases map[string]string          // where the page says that an SDK is to look
+	left  sync.Map                   // the marks of waits whose clients have gone
+	calls atomic.Int64               // of tools, which have ids of their own
+	asked sync.Map                   // *atomic.Int32, the requests by the marks of flaky answers
 }
 
 func newWorld(t *testing.T) *world {
@@ -104,55 +104,14 @@ func newWorld(t *testing.T) *world {
 			add(upstream{id: u.id + f.suffix, dialect: u.dialect, model: u.model, input: u.input, behavior: fake.Behavior{Mode: f.mode}})
 		}
 	}
-	w.start(t, config.String())
+	w.url = program.Start(t, "..", config.String())
 	w.panel, w.bases = readPanel(t, w.url)
 	return w
 }
 
-// start builds the program and runs it.
-func (w *world) start(t *testing.T, config string) {
-	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "artel.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(dir, "artel")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/artel")
-	build.Dir = ".."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	serve := exec.CommandContext(ctx, binary, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "data"), "--config", file)
-	serve.Env = append(os.Environ(), "OLLAMA_HOST=127.0.0.1:1", "OPENAI_API_KEY=", "ANTHROPIC_API_KEY=", "GEMINI_API_KEY=", "OPENROUTER_API_KEY=")
-	serve.Cancel = func() error { return serve.Process.Signal(os.Interrupt) }
-	var log strings.Builder
-	serve.Stderr = &log
-	out, err := serve.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := serve.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stop()
-		_ = serve.Wait()
-		if t.Failed() {
-			t.Logf("the server said:\n%s", artel.Shorten(log.String(), 2000))
-		}
-	})
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if _, url, ok := strings.Cut(lines.Text(), "listening on "); ok {
-			w.url = url
-			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return
-		}
-	}
-	t.Fatal("the server does not start")
-}
+// attempts is how often the gateway asks a service that fails; an answer comes to
+// clients that ask again.
+const attempts = 3
 
 // answer is the model behind every service. It does what the newest text after
 // "do:" says, and else tells what it got.
@@ -180,19 +139,35 @@ func (w *world) answer(ctx context.Context, r *model.Request) iter.Seq2[model.De
 		}
 	}
 	usage := artel.Usage{Calls: 1, InputTokens: 11, OutputTokens: 7}
-	made := func(id, q string) model.CallDelta {
-		return model.CallDelta{ID: artel.CallID(id), Name: r.Tools[0].Name, Arguments: json.RawMessage(`{"q":"` + q + `"}`)}
+	made := func(q string) model.CallDelta {
+		return model.CallDelta{ID: artel.CallID(fmt.Sprintf("call_%d", w.calls.Add(1))), Name: r.Tools[0].Name, Arguments: json.RawMessage(`{"q":"` + q + `"}`)}
 	}
 	tools := model.Finish{Reason: model.StopTools, Usage: usage}
 	switch word, rest, _ := strings.Cut(strings.TrimSpace(command), " "); {
 	case word == "call" && results == 0 && len(r.Tools) > 0:
-		return say(made("call_one", "one"), tools)
+		return say(made("one"), tools)
 	case word == "calls" && results == 0 && len(r.Tools) > 0:
-		return say(model.TextDelta("Two at once."), made("call_one", "one"), made("call_two", "two"), tools)
+		return say(model.TextDelta("Two at once."), made("one"), made("two"), tools)
 	case word == "json" && r.Choice.Mode != model.ChooseAuto && len(r.Tools) == 1: // how some clients ask for JSON
 		return say(model.CallDelta{ID: "call_json", Name: r.Tools[0].Name, Arguments: json.RawMessage(`{"answer":"yes"}`)}, tools)
 	case word == "json" && r.Format.JSON:
 		return say(model.TextDelta(`{"answer":"yes"}`), model.Finish{Reason: model.StopEnd, Usage: usage})
+	case word == "write" && len(r.Tools) > 0:
+		return say(made(strings.Repeat("word ", 40)), tools)
+	case word == "data" && r.Choice.Mode != model.ChooseAuto && len(r.Tools) == 1:
+		return say(model.CallDelta{ID: "call_json", Name: r.Tools[0].Name, Arguments: json.RawMessage(`{"name":"Ada","age":36}`)}, tools)
+	case word == "data" && r.Format.JSON:
+		return say(model.TextDelta(`{"name":"Ada","age":36}`), model.Finish{Reason: model.StopEnd, Usage: usage})
+	case word == "reason":
+		return say(model.ReasoningDelta("A thought."), model.ReasoningDone{}, model.TextDelta(fmt.Sprintf("effort %q, budget %d", r.Reasoning.Effort, r.Reasoning.Budget)),
+			model.Finish{Reason: model.StopEnd, Usage: usage})
+	case word == "flaky":
+		n, _ := w.asked.LoadOrStore(strings.TrimSpace(rest), new(atomic.Int32))
+		if n.(*atomic.Int32).Add(1) <= attempts {
+			return func(yield func(model.Delta, error) bool) {
+				yield(nil, &artel.Error{Kind: artel.Unavailable, Err: &model.CallError{Status: http.StatusInternalServerError, Message: "Try again."}})
+			}
+		}
 	case word == "wait":
 		return func(yield func(model.Delta, error) bool) {
 			if !yield(model.TextDelta("It begins."), nil) {

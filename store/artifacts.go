@@ -48,9 +48,10 @@ type Versions interface {
 type Journal interface {
 	// Append stores an edit under the next number of the artifact and returns
 	// the number; v.Number is ignored. The first edit creates the artifact.
-	// text is the whole new text if it does not follow from v.Changes. It is
-	// nil if it does, if the content is binary, or if the same transaction
-	// folds the edit.
+	// text is the whole new text. It is required if it does not follow from
+	// v.Changes and v.Parent, and otherwise saves the next readers replaying
+	// long chains. It is nil if the content is binary, or if the same
+	// transaction folds the edit.
 	Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error)
 
 	// Fold makes v, whose number must be in the journal, a visible version.
@@ -58,9 +59,29 @@ type Journal interface {
 	// v.Number with the same Run; if v.Run is empty, only edit v.Number.
 	Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error
 
-	// DropText drops the text of a visible version that can be rebuilt from the
-	// journal. It is idempotent. It is of kind NotFound if there is no such
-	// version, and Conflict if the version is binary.
+	// FoldInner marks as folded at most limit unfolded edits of a run between
+	// two numbers, which do not count, newest first. It returns their number. It
+	// prepares Fold of the edit before: the more edits are marked already, the
+	// shorter Fold keeps other updates waiting. The head stays the same.
+	FoldInner(c artel.ConversationID, id artel.ArtifactID, run artel.RunID, after, before, limit int) (int, error)
+
+	// Edits returns edits sorted by artifact and number.
+	Edits(c artel.ConversationID, q EditQuery) ([]Edit, error)
+
+	// Replay returns what the text of a version or edit is made from. The cost
+	// grows with the number of edits since the nearest stored text, not with
+	// the length of the journal. It is of kind NotFound if there is no such
+	// number, or no stored text before it.
+	Replay(c artel.ConversationID, id artel.ArtifactID, number int) (Replay, error)
+
+	Compaction
+}
+
+// Compaction removes from a journal what can be rebuilt, or is not needed.
+type Compaction interface {
+	// DropText drops the text of a visible version, or of an unfolded edit, that
+	// can be rebuilt from the rest of the journal. It is idempotent. It is of kind
+	// NotFound if there is neither, and Conflict if the version is binary.
 	DropText(c artel.ConversationID, id artel.ArtifactID, number int) error
 
 	// Compact removes folded edits from the journal and rewrites Parent,
@@ -68,9 +89,15 @@ type Journal interface {
 	// kind Conflict, and changes nothing, if one of them is missing or not
 	// folded, or if the artifact's newest edit would be removed.
 	Compact(c artel.ConversationID, id artel.ArtifactID, remove []int, rewritten []Edit) error
+}
 
-	// Edits returns edits sorted by artifact and number.
-	Edits(c artel.ConversationID, q EditQuery) ([]Edit, error)
+// A Replay is a text as the nearest ancestor with a stored text, or the state itself,
+// and the changes since.
+type Replay struct {
+	Base    int // the number of the state with the stored text
+	Text    string
+	Changes []artel.Change // of all edits since, in order
+	Edits   int            // their number
 }
 
 // An EditQuery selects edits; empty fields select all.
@@ -80,14 +107,16 @@ type EditQuery struct {
 	Number   int  // only this number
 	After    int  // only higher numbers
 	Unfolded bool // only edits that are not part of a visible version
+	NoText   bool // without Text
 	Outline  bool // without Changes and Text
+	Spans    bool // only Number, Parent, Run, Update and Changes, and Artifact and Folded
 }
 
 // An Edit is one row of the journal.
 type Edit struct {
 	Artifact artel.ArtifactID
 	artel.Version
-	Text   *string // the whole new text if it does not follow from Changes
+	Text   *string // the whole new text; nil: it follows from Changes, or the content is binary
 	Folded bool
 }
 

@@ -24,8 +24,8 @@ import (
 
 // A Store is a database. It is safe for concurrent use.
 //
-// Errors are [*artel.Error]: [artel.NotFound] for a row that is missing or
-// belongs to another owner, [artel.Conflict] for one that already exists,
+// Errors are [*artel.Error]: [artel.Unauthenticated] without an owner,
+// [artel.NotFound] for a row that is missing or belongs to another owner, [artel.Conflict] for one that already exists,
 // [artel.Canceled] if the context ended, [artel.Unavailable] if the database
 // failed. An error of fn is returned unchanged.
 type Store interface {
@@ -35,11 +35,21 @@ type Store interface {
 
 	// Update runs fn and commits its writes. It commits nothing if fn fails or
 	// panics, or if ctx ends before the commit. Updates are serial; several may
-	// share a commit. fn may run more than once, so it must have no outside
-	// effects, and it must not call View or Update.
+	// share a commit. An error of fn is returned after the commit of what fn has
+	// read; if that fails, Update returns its error instead. fn may run more than
+	// once, so it must have no outside effects, and it must not call View or
+	// Update. It keeps all other updates waiting, so it reads and writes rows, and
+	// does no work that grows with a text.
 	Update(ctx context.Context, owner artel.Owner, fn func(Tx) error) error
 
 	Upkeep
+
+	// Audit returns the audit log of the deployment, for its operators. Acts are
+	// added by [Tx.Audit].
+	Audit() AuditLog
+
+	// People returns the users of the deployment and their credentials.
+	People() People
 
 	// Close waits for running calls and closes the database. Calls after
 	// Close are of kind Unavailable.
@@ -138,6 +148,7 @@ type Tx struct {
 	GatewayLog    GatewayLog
 	Files         Files
 	Notes         Notes
+	Audit         Audit
 }
 
 // A Page selects a part of a list.
@@ -253,18 +264,34 @@ type Events interface {
 	// Append stores events under the next numbers, in order and without gaps,
 	// and returns the last number.
 	Append(c artel.ConversationID, events ...artel.Event) (artel.Seq, error)
-	// Read returns at most limit events after a number, in order.
+	// Read returns at most limit events after a number, in order. It ends early
+	// with the event that makes their data [MaxEventBytes] long, so only
+	// [MayContinue] says whether there are more.
 	Read(c artel.ConversationID, after artel.Seq, limit int) ([]artel.Event, error)
 	// Last returns the newest number; 0 for an empty log.
 	Last(c artel.ConversationID) (artel.Seq, error)
 	// Contexts returns the newest events of type [artel.EventContextBuilt] up
-	// to a number, at most limit of them, in order. The cost does not depend
-	// on the length of the log.
+	// to a number, at most limit of them and [MaxEventBytes], in order. The cost
+	// does not depend on the length of the log.
 	Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.Event, error)
 	// Milestones returns the newest compaction and service-change events
 	// ("compaction_completed", "service_changed", "service_chosen"), at most
-	// limit of them, in order.
+	// limit of them and [MaxEventBytes], in order.
 	Milestones(c artel.ConversationID, limit int) ([]artel.Event, error)
+}
+
+// MaxEventBytes is how much data a read of events returns, beside that of the last
+// event.
+const MaxEventBytes = 4 << 20
+
+// MayContinue reports whether there may be more events than a read with a limit has
+// returned.
+func MayContinue(events []artel.Event, limit int) bool {
+	bytes := 0
+	for _, e := range events {
+		bytes += len(e.Data)
+	}
+	return len(events) >= limit || bytes >= MaxEventBytes
 }
 
 // Answers stores the responses to requests with an idempotency key.
@@ -500,6 +527,8 @@ type Notes interface {
 	Get(id string) (Note, error)
 	// List returns notes in order of creation.
 	List(q NoteQuery) ([]Note, error)
+	// Delete is of kind NotFound if there is none.
+	Delete(id string) error
 }
 
 // A NoteQuery selects notes; empty fields select all.

@@ -143,7 +143,12 @@ func agentValues(d agent.Definition) url.Values {
 	for _, a := range d.Subagents {
 		v.Add("subagent", string(a))
 	}
+	effects := agent.Permissions{} // they have no fields of their own
 	for name, p := range d.Permissions {
+		if strings.Contains(name, ".") {
+			effects[name] = p
+			continue
+		}
 		v.Set("permission."+name, string(p))
 	}
 	for _, b := range agentBounds {
@@ -158,7 +163,9 @@ func agentValues(d agent.Definition) url.Values {
 	if d.Compaction.Off {
 		v.Set("compaction.off", "1")
 	}
-	v.Set("rest", string(encoded(agent.Definition{Presets: d.Presets, Clock: d.Clock, Processors: d.Processors})))
+	v.Set("rest", string(encoded(agent.Definition{
+		Presets: d.Presets, Clock: d.Clock, Processors: d.Processors, Permissions: effects, Sampling: d.Sampling, Character: d.Character, Greetings: d.Greetings,
+	})))
 	return v
 }
 

@@ -42,13 +42,13 @@ func (e AgentEditor) Has(field string) bool { return len(e.Faults.Of(field).Text
 
 // Rest returns the parts of the agent's file that the form does not show.
 func (e AgentEditor) Rest() agent.Definition {
-	return agent.Definition{Presets: e.definition.Presets, Clock: e.definition.Clock, Processors: e.definition.Processors}
+	return agent.Definition{Presets: e.definition.Presets, Clock: e.definition.Clock, Processors: e.definition.Processors, Greetings: e.definition.Greetings, Character: e.definition.Character, Sampling: e.definition.Sampling}
 }
 
 // HasRest reports whether Rest is not empty.
 func (e AgentEditor) HasRest() bool {
 	d := e.definition
-	return len(d.Presets) > 0 || len(d.Processors) > 0 || e.HasClock() || e.Has("file")
+	return len(d.Presets) > 0 || len(d.Processors) > 0 || len(d.Greetings) > 0 || d.Character.Name != "" || !d.Sampling.IsZero() || e.HasClock() || e.Has("file")
 }
 
 // HasClock reports whether the agent has a clock of its own.

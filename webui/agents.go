@@ -29,7 +29,10 @@ type AgentsPage struct {
 // An AgentPage shows one agent, with a form to try it.
 type AgentPage struct {
 	frame
-	Agent   ShownAgent
+	Agent ShownAgent
+
+	Character ShownCharacter
+
 	Text    string // for the agent, kept after a failed try
 	Problem string // of the failed try
 }
@@ -184,6 +187,9 @@ func (ui *handler) showAgent(w http.ResponseWriter, r *http.Request, status int,
 	if p.Agent, err = ui.shownAgent(r, artel.AgentName(r.PathValue("name"))); err == nil {
 		p.frame, err = ui.frame(r, "")
 	}
+	if err == nil {
+		p.Character, err = ui.character(r, p.Agent.Agent)
+	}
 	if err != nil {
 		ui.fail(w, r, err)
 		return
@@ -206,6 +212,7 @@ type deletedAgent struct {
 	Agent    agent.Definition   `json:"agent"`
 	Settings []pipeline.Setting `json:"settings,omitempty"` // of its processors
 	Set      bool               `json:"set,omitempty"`
+	Picture  *settings.Picture  `json:"picture,omitempty"`
 }
 
 // deleteAgent deletes an agent. The toast's undo form carries its whole
@@ -217,6 +224,12 @@ func (ui *handler) deleteAgent(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		level, err = ui.app.Pipeline.Level(ctx, settings.LevelAt{Agent: name})
 	}
+	var picture settings.Picture
+	if err == nil {
+		if picture, err = ui.app.Characters.Picture(ctx, name); errors.Is(err, artel.NotFound) {
+			err = nil
+		}
+	}
 	if err == nil {
 		err = ui.app.Agents.Delete(ctx, name, was.Revision)
 	}
@@ -227,6 +240,9 @@ func (ui *handler) deleteAgent(w http.ResponseWriter, r *http.Request) {
 	kept := deletedAgent{Agent: was.Definition, Set: level.Set}
 	if level.Set {
 		kept.Settings = level.Settings
+	}
+	if picture.Data != nil {
+		kept.Picture = &picture
 	}
 	ui.showAgents(w, r, &Toast{
 		ID: agentToast, Text: locale(r).Say(phrase.PageAgentsDeleted, map[string]any{"Name": name}), Undo: "/agents/restore", Keep: string(encoded(kept)),
@@ -244,6 +260,9 @@ func (ui *handler) restoreAgent(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		_, err = ui.app.Agents.Create(r.Context(), kept.Agent)
+	}
+	if err == nil && kept.Picture != nil {
+		err = ui.app.Characters.SetPicture(r.Context(), kept.Agent.Name, kept.Picture.Data)
 	}
 	if err == nil && kept.Set {
 		_, err = ui.app.Pipeline.SetLevel(r.Context(), settings.LevelAt{Agent: kept.Agent.Name}, append([]pipeline.Setting{}, kept.Settings...), settings.AnyRevision)
@@ -263,6 +282,23 @@ func (ui *handler) restoreAgent(w http.ResponseWriter, r *http.Request) {
 	}
 	ui.fragments(w, r, http.StatusOK, part{"agent list", all}, part{"gone", agentToast},
 		said(locale(r), phrase.PageAgentsRestored, map[string]any{"Name": kept.Agent.Name}))
+}
+
+// beginWith starts a conversation with a greeting of an agent.
+func (ui *handler) beginWith(w http.ResponseWriter, r *http.Request) {
+	v, err := settingsForm(w, r)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	n := atoi(v.Get("greeting"))
+	c, err := ui.app.Conversations.Create(r.Context(), app.NewConversation{Agent: artel.AgentName(r.PathValue("name")), Greeting: &n})
+	if err != nil {
+		status, problem := ui.explain(r, err)
+		ui.showAgent(w, r, status, AgentPage{Problem: problem})
+		return
+	}
+	redirect(w, r, conversationURL(c.ID))
 }
 
 // tryAgent starts a conversation with an agent.

@@ -10,9 +10,8 @@ import (
 	"html"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
@@ -70,7 +70,7 @@ func (s *site) open(t *testing.T, path string) reply {
 
 func (s *site) agent(t *testing.T, name artel.AgentName) settings.Agent {
 	t.Helper()
-	a, err := s.app.Agents.Find(t.Context(), name)
+	a, err := s.app.Agents.Find(apptest.Context(t), name)
 	if err != nil && !errors.Is(err, artel.NotFound) {
 		t.Fatal(err)
 	}
@@ -90,7 +90,10 @@ func slot(page, field string) string {
 // is wrong with it, each where it is, in the reader's language.
 func TestAgentForms(t *testing.T) {
 	t.Parallel()
-	s := newSiteOf(t, setup{services: []model.Service{textOnly, sharp}})
+	known, free := textOnly, sharp // a limit of cost needs their prices
+	known.Capabilities.Price.Source, free.Capabilities.Price.Source = model.FromOperator, model.FromOperator
+	unknown := model.Service{ID: "unknown", Dialect: model.OpenAI, BaseURL: "http://127.0.0.1:9/v1", Model: "m", Capabilities: model.TextOnly()}
+	s := newSiteOf(t, setup{services: []model.Service{known, free, unknown}})
 	wrong := []string{
 		"name", "two words", "description", strings.Repeat("x", 2001), "prompt", " ", "service", "gone", "tool", "raed", "subagent", "nobody",
 		"permission.weather", "ask", "limits.turns", "many", "limits.cost", "-1", "limits.depth", "9", "context.max_tokens", "-5", "compaction.threshold", "101",
@@ -133,6 +136,11 @@ func TestAgentForms(t *testing.T) {
 	}
 	if got := slot(s.post(t, "/agents/check", good...).body, "name"); got != "" {
 		t.Errorf("a good one: %q", got)
+	}
+	costly := slices.Clone(good)
+	costly[slices.Index(costly, "sharp")] = "unknown"
+	if got := slot(s.post(t, "/agents/check", costly...).body, "limits-cost"); !strings.Contains(got, "price of the service unknown is not known") {
+		t.Errorf("a limit of cost without a price: %q", got)
 	}
 	if a := s.post(t, "/agents/new", good...); a.status != 200 || a.path != "/agents/a/pilot" || !strings.Contains(a.body, "pilot is saved") {
 		t.Fatalf("%d %s %.600s", a.status, a.path, a.body)
@@ -255,7 +263,7 @@ func TestAgentFiles(t *testing.T) {
 	}
 
 	// Deleted and brought back, with script and without.
-	if _, err := s.app.Pipeline.SetLevel(t.Context(), settings.LevelAt{Agent: "mate"}, []pipeline.Setting{{ID: "merge-roles", Enabled: new(bool)}}, settings.AnyRevision); err != nil {
+	if _, err := s.app.Pipeline.SetLevel(apptest.Context(t), settings.LevelAt{Agent: "mate"}, []pipeline.Setting{{ID: "merge-roles", Enabled: new(bool)}}, settings.AnyRevision); err != nil {
 		t.Fatal(err)
 	}
 	keep := func(a reply) string {
@@ -272,7 +280,7 @@ func TestAgentFiles(t *testing.T) {
 	if a := s.post(t, "/agents/restore", "do", "undo", "keep", keep(gone), "@HX-Request", "true"); !strings.Contains(a.body, `id="agent-mate"`) || !strings.Contains(a.body, "data-gone") {
 		t.Errorf("%s", a.body)
 	}
-	if l, err := s.app.Pipeline.Level(t.Context(), settings.LevelAt{Agent: "mate"}); err != nil || !l.Set || len(l.Settings) != 1 {
+	if l, err := s.app.Pipeline.Level(apptest.Context(t), settings.LevelAt{Agent: "mate"}); err != nil || !l.Set || len(l.Settings) != 1 {
 		t.Errorf("its processors: %+v, %v", l, err)
 	}
 	plain := s.post(t, "/agents/a/mate/delete")
@@ -287,7 +295,7 @@ func TestAgentFiles(t *testing.T) {
 
 	// Names may be words of the page, and no address of it.
 	for _, name := range []artel.AgentName{"new", "check", `a?b#c%2F"<i>&`, "助手"} {
-		if _, err := s.app.Agents.Create(t.Context(), agent.Definition{Name: name, Description: "<script>alert(1)</script>", Prompt: "p"}); err != nil {
+		if _, err := s.app.Agents.Create(apptest.Context(t), agent.Definition{Name: name, Description: "<script>alert(1)</script>", Prompt: "p"}); err != nil {
 			t.Fatal(err)
 		}
 		list := s.open(t, "/agents").body
@@ -312,7 +320,7 @@ func template(s string) string {
 func TestTryAgent(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
-	if _, err := s.app.Agents.Create(t.Context(), agent.Definition{Name: "pilot", Prompt: "p"}); err != nil {
+	if _, err := s.app.Agents.Create(apptest.Context(t), agent.Definition{Name: "pilot", Prompt: "p"}); err != nil {
 		t.Fatal(err)
 	}
 	a := s.post(t, "/agents/a/pilot/try", "text", "Where are\r\nwe?")
@@ -341,29 +349,8 @@ func TestAgents(t *testing.T) {
 	b := openTab(t, 1440, 900)
 	b.Forgive("status of 422")
 	axe := newChecker(t, b)
-	look := func(name string) {
-		t.Helper()
-		for _, size := range []struct {
-			name          string
-			width, height int64
-		}{{"narrow", 390, 844}, {"wide", 1440, 900}} {
-			resize(b, size.width, size.height)
-			for _, scheme := range []string{"dark", "light"} {
-				b.Prefer(scheme, true)
-				axe.check("html", map[string]string{"dark": colorRules, "light": allRules}[scheme], name, scheme, size.name)
-				if screens == "" || name == "agent-file" {
-					continue
-				}
-				shot := small(t, get(b, chromedp.CaptureScreenshot()))
-				if len(shot) > maxScreen {
-					t.Errorf("%s has %d bytes", name, len(shot))
-				}
-				if err := os.WriteFile(filepath.Join(screens, name+"-"+size.name+"-"+scheme+".png"), shot, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
+	look := func(name string) { look(t, b, axe, name, name != "agent-file") }
+
 	b.Do(chromedp.Navigate(s.URL), see("#composer"), click(`.sidebar footer a[href="/agents"]`), see("#agents .agent"))
 	b.Says("#agents", "lead_agent", "built in", "research_agent", "vision_agent")
 	b.Script(`document.querySelector('main a[href="/agents/new"]').focus()`)
@@ -447,7 +434,7 @@ func TestAgentsWithoutScript(t *testing.T) {
 func TestToolsAreDescribed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
-	for _, spec := range s.app.Tools.List(t.Context()) {
+	for _, spec := range s.app.Tools.List(apptest.Context(t)) {
 		key := phrase.Key("page.tool_about_" + spec.Name)
 		for _, l := range phrase.Locales() {
 			if l.Say(key, nil) == string(key) {

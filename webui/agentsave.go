@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/card"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/form"
@@ -161,6 +162,10 @@ func (e *AgentEditor) convert(toFile bool) {
 // problems.
 func (ui *handler) importAgent(w http.ResponseWriter, r *http.Request) {
 	v, err := agentFile(w, r)
+	if raw := []byte(v.Get("markdown")); err == nil && isCard(raw) {
+		ui.keepFile(w, r, v.Get("filename"), raw)
+		return
+	}
 	var e AgentEditor
 	if err == nil {
 		e, err = ui.agentEditor(r, v)
@@ -184,7 +189,7 @@ func (ui *handler) importAgent(w http.ResponseWriter, r *http.Request) {
 
 // agentFile reads the import form: an uploaded file, or a pasted text.
 func agentFile(w http.ResponseWriter, r *http.Request) (url.Values, error) {
-	r.Body = http.MaxBytesReader(w, r.Body, 16*maxField)
+	r.Body = http.MaxBytesReader(w, r.Body, card.MaxFile)
 	v := url.Values{"markdown": {""}}
 	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
 		var b bytes.Buffer

@@ -56,10 +56,10 @@ func (v view) renderOne(ctx context.Context, id artel.MessageID) (Message, error
 	}
 	var stored []artel.Message
 	stored, v.siblings = branchMessages(turns)
-	if v.known, err = v.ways(ctx, math.MaxInt64); err != nil {
+	if v.deliveries, err = v.loadDeliveries(ctx, math.MaxInt64); err != nil {
 		return Message{}, err
 	}
-	if v.told, err = v.loadEvents(ctx); err != nil {
+	if v.events, err = v.loadEvents(ctx); err != nil {
 		return Message{}, err
 	}
 	shown, err := v.app.Rules.Displayed(ctx, v.conversation, stored, 0)
@@ -120,8 +120,8 @@ func (ui *handler) editMessage(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		m, err = v.renderOne(r.Context(), id)
 	}
-	if err == nil && m.Role != artel.RoleUser {
-		err = artel.Errorf(artel.NotFound, "webui", string(id), "only user messages can be edited")
+	if err == nil && (m.Summary || m.Role != artel.RoleUser && len(m.Calls) > 0) {
+		err = artel.Errorf(artel.Invalid, "webui", string(id), "messages and final answers can be edited, summaries and answers that call tools cannot")
 	}
 	if err != nil {
 		ui.fail(w, r, err)
@@ -143,10 +143,12 @@ func (ui *handler) editMessage(w http.ResponseWriter, r *http.Request) {
 			t.Messages[i] = m
 		}
 	}
+	t.Draft.Quiet = t.Draft.Quiet || m.Editing
 	ui.show(w, r, http.StatusOK, "conversation.html", t)
 }
 
-// askAgain replaces a message, or sends it again, on a new branch. The model is
+// askAgain replaces a message or an answer, or sends a message again, on a new
+// branch. The model is
 // the composer's choice, otherwise the one that answered before.
 func (ui *handler) askAgain(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4*maxField) // URL encoding expands the text
@@ -252,7 +254,8 @@ func (s *stream) shows(ctx context.Context, m artel.MessageID) (bool, error) {
 	return false, err
 }
 
-// follows reports whether a run works on the branch on display.
+// follows reports whether a run works on the branch on display, or has worked on it
+// before the newest message there.
 func (s *stream) follows(ctx context.Context, run artel.RunID) (bool, error) {
 	c, err := s.app.Conversations.Find(ctx, s.conversation)
 	if err != nil || c.Leaf == "" {
@@ -266,11 +269,22 @@ func (s *stream) follows(ctx context.Context, run artel.RunID) (bool, error) {
 		return true, nil
 	}
 	r, err := s.app.Runs.Find(ctx, run)
-	return err == nil && r.Message == c.Leaf, err
+	for limit := branchLookback; err == nil; limit = 0 { // the stream may be behind, and the next run has begun
+		if branch, err = s.app.Messages.Branch(ctx, s.conversation, c.Leaf, limit); err != nil {
+			break
+		}
+		if i := slices.IndexFunc(branch, func(m artel.Message) bool { return m.ID == r.Message }); i >= 0 {
+			return i == len(branch)-1 || branch[i+1].Run == run || branch[i+1].Role == artel.RoleUser, nil
+		}
+		if limit == 0 || len(branch) < limit {
+			break
+		}
+	}
+	return false, err
 }
 
 // branchNow renders the thread from the store, with the answer in progress. The
-// store may be ahead of the stream: later events up to s.whole are then already
+// store may be ahead of the stream: later events up to s.renderedTo are then already
 // rendered, and must not be appended again.
 func (s *stream) branchNow(ctx context.Context, out *bytes.Buffer) error {
 	last, err := s.app.Events.Last(ctx, s.conversation)
@@ -297,9 +311,10 @@ func (s *stream) branchNow(ctx context.Context, out *bytes.Buffer) error {
 		if s.otherBranch = !follows; s.otherBranch {
 			continue
 		}
-		if stored, err := s.stored(ctx, a.message); err != nil {
+		if a.stored, err = s.stored(ctx, a.message); err != nil {
 			return err
-		} else if !stored {
+		}
+		if !a.stored {
 			if err := s.put(out, "message", a.rendered(s)); err != nil {
 				return err
 			}

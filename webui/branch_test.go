@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
 )
@@ -49,9 +50,7 @@ func naming(may <-chan struct{}) model.Provider {
 func TestBranches(t *testing.T) {
 	t.Parallel()
 	may := make(chan struct{}, 10)
-	s := newSiteOf(t, setup{model: naming(may)})
-	b := openTab(t, 1440, 900)
-	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	s, b := openSite(t, setup{model: naming(may)}, 1440, 900)
 	may <- struct{}{}
 	b.send("alpha")
 	b.rest()
@@ -84,13 +83,13 @@ func TestBranches(t *testing.T) {
 	// Somebody switches while the connection is lost, and the page follows.
 	b.Forgive(notices...)
 	id := s.all(t)[0].ID
-	turns, err := s.app.Messages.Turns(t.Context(), id, "", 0)
+	turns, err := s.app.Messages.Turns(apptest.Context(t), id, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, what := range []string{"alpha", "beta"} {
 		s.CloseClientConnections()
-		if _, err := s.app.Conversations.Switch(t.Context(), id, turns[0].Siblings[i]); err != nil {
+		if _, err := s.app.Conversations.Switch(apptest.Context(t), id, turns[0].Siblings[i]); err != nil {
 			t.Fatal(err)
 		}
 		shows(what, []string{"beta", "alpha"}[i])
@@ -135,9 +134,7 @@ func TestBranches(t *testing.T) {
 func TestSwitchWhileWorking(t *testing.T) {
 	t.Parallel()
 	may := make(chan struct{}, 10)
-	s := newSiteOf(t, setup{model: naming(may)})
-	b := openTab(t, 1280, 800)
-	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	_, b := openSite(t, setup{model: naming(may)}, 1280, 800)
 	may <- struct{}{}
 	b.send("alpha")
 	b.rest()
@@ -175,21 +172,21 @@ func TestLateToBranch(t *testing.T) {
 	s := newSiteOf(t, setup{model: naming(may)})
 	may <- struct{}{}
 	id := s.send(t, "alpha", nil)
-	turns, err := s.app.Messages.Turns(t.Context(), id, "", 0)
+	turns, err := s.app.Messages.Turns(apptest.Context(t), id, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := s.app.Events.Last(t.Context(), id)
+	left, err := s.app.Events.Last(apptest.Context(t), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"beta", "gamma"} {
 		may <- struct{}{}
-		run, err := s.app.Runs.Edit(t.Context(), id, turns[0].ID, run.Edit{Text: &text, Queue: true})
+		run, err := s.app.Runs.Edit(apptest.Context(t), id, turns[0].ID, run.Edit{Text: &text, Queue: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for e, err := range s.app.Events.Follow(t.Context(), id, left, 0) {
+		for e, err := range s.app.Events.Follow(apptest.Context(t), id, left, 0) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +195,7 @@ func TestLateToBranch(t *testing.T) {
 			}
 		}
 	}
-	last, err := s.app.Events.Last(t.Context(), id)
+	last, err := s.app.Events.Last(apptest.Context(t), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +226,7 @@ func TestBranchesWithoutScript(t *testing.T) {
 			t.Fatalf("%s: status %d, to %q: %s", path, a.StatusCode, a.Header.Get("Location"), a.body)
 		}
 	}
-	turns, err := s.app.Messages.Turns(t.Context(), id, "", 0)
+	turns, err := s.app.Messages.Turns(apptest.Context(t), id, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +236,7 @@ func TestBranchesWithoutScript(t *testing.T) {
 	}
 	may <- struct{}{}
 	post(first+"/edit", "text=beta")
-	for e, err := range s.app.Events.Follow(t.Context(), id, 0, 0) {
+	for e, err := range s.app.Events.Follow(apptest.Context(t), id, 0, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +252,7 @@ func TestBranchesWithoutScript(t *testing.T) {
 	if body := s.ask(t, "GET", page, "", nil).body; !strings.Contains(body, "So much for alpha.") || !strings.Contains(body, "Hidden from models") {
 		t.Errorf("the old branch is\n%s", body)
 	}
-	for path, want := range map[string]int{page + "/m/msg_none/edit": 404, page + "/m/x/edit": 404, page + "/m/" + string(turns[1].ID) + "/edit": 404} {
+	for path, want := range map[string]int{page + "/m/msg_none/edit": 404, page + "/m/x/edit": 404, page + "/m/" + string(turns[1].ID) + "/edit": 422} {
 		if a := s.ask(t, "GET", path, "", nil); a.StatusCode != want {
 			t.Errorf("%s: status %d, want %d", path, a.StatusCode, want)
 		}
@@ -263,4 +260,48 @@ func TestBranchesWithoutScript(t *testing.T) {
 	if a := s.ask(t, "POST", page+"/branch", "application/x-www-form-urlencoded", strings.NewReader("through=msg_none")); a.StatusCode != 404 {
 		t.Errorf("a branch that is not there: status %d", a.StatusCode)
 	}
+}
+
+// An answer is edited in its place: the page shows the new text on a branch of
+// its own, says who wrote it, and the model goes on from it.
+func TestEditAnswer(t *testing.T) {
+	t.Parallel()
+	sent := make(chan []string, 10)
+	s := newSiteOf(t, setup{model: speech(func(_ context.Context, r *model.Request, say func(model.Delta) bool) {
+		var answers []string
+		for _, m := range r.Messages {
+			if m.Role == artel.RoleAssistant {
+				answers = append(answers, artel.TextOf(m.Parts))
+			}
+		}
+		sent <- answers
+		if len(answers) > 0 {
+			say(model.TextDelta("You are welcome."))
+			return
+		}
+		say(model.TextDelta("The capital is Lyon."))
+	})})
+	b := openTab(t, 1280, 800)
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	b.send("What is the capital of France?")
+	b.rest()
+	<-sent
+	b.Do(click(`.message.assistant footer a[href$="/edit"]`), see(".rewriting textarea"))
+	b.Until(`document.querySelector(".rewriting textarea").value.includes("Lyon")`)
+	newChecker(t, b).check("main", allRules, "rewriting an answer")
+	b.Do(fill(".rewriting textarea", "The capital is **Paris**."), press("\r", chromedp.ModifierCtrl))
+	b.Until(`document.querySelector(".message.assistant strong")?.innerText === "Paris"`)
+	b.Says("#messages", "Edited by hand", "2/2")
+	if got := b.Text("#messages"); strings.Contains(got, "Lyon") || strings.Count(got, "capital of France") != 1 {
+		t.Errorf("the thread shows %q", got)
+	}
+	b.sameAnew()
+	b.send("Thanks.")
+	b.rest()
+	if got := <-sent; len(got) != 1 || got[0] != "The capital is **Paris**." {
+		t.Errorf("the model was sent %q", got)
+	}
+	b.Do(press(",", chromedp.ModifierAlt))
+	b.Until(`document.querySelector("#messages").innerText.includes("Lyon")`)
+	b.sameAnew()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/webui/webuitest"
 )
@@ -47,7 +48,7 @@ func TestNewcomer(t *testing.T) {
 	for rests := false; !rests; {
 		select {
 		case <-asked: // the model says more when the page shows what there is
-			if _, text, err := s.app.Artifacts.Find(t.Context(), c, artel.TaskPlan, ""); err == nil {
+			if _, text, err := s.app.Artifacts.Find(apptest.Context(t), c, artel.TaskPlan, ""); err == nil {
 				done, _ := artel.PlanProgress(*text)
 				b.Until(fmt.Sprintf(`document.querySelector(".plan progress")?.value === %d`, done))
 			}
@@ -65,7 +66,7 @@ func TestNewcomer(t *testing.T) {
 	if !eval[bool](b, `document.querySelector(".plan progress").value === document.querySelector(".plan progress").max`) {
 		t.Error("the plan is not finished")
 	}
-	b.Says("#messages", "workbench.png", "brief.pdf", "notes.md", "Demo model", "create_artifact")
+	b.Says("#messages", "workbench.png", "brief.pdf", "notes.md", "Demo model", "Create\ntask_plan", "Read\nnotes.md")
 	b.Says("#panel", "Task plan", "Report", "workbench.png")
 
 	b.send("And now once more.")
@@ -108,9 +109,7 @@ func TestOwnFiles(t *testing.T) {
 // Enter sends, Shift+Enter makes a line, and an input method's Enter is its own.
 func TestEnter(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, demo.Options{})
-	b := openTab(t, 1280, 800)
-	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	_, b := openSite(t, setup{demo: demo.Options{}}, 1280, 800)
 	b.Do(press("first"), press("\r", chromedp.ModifierShift), press("second"))
 	b.Script(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", isComposing: true, bubbles: true }))`)
 	if draft := get(b, chromedp.Value(chromedp.CSS("#text"))); draft != "first\nsecond" {
@@ -124,9 +123,7 @@ func TestEnter(t *testing.T) {
 // when it is loaded anew.
 func TestStop(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, script(t, "-- turn 1 --\nThis takes a while.\n@hang\n"))
-	b := openTab(t, 1280, 800)
-	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	_, b := openSite(t, setup{demo: script(t, "-- turn 1 --\nThis takes a while.\n@hang\n")}, 1280, 800)
 	b.send("go")
 	b.Until(`document.querySelector("#messages").innerText.includes("takes a while")`)
 	b.Do(click("#status .stop"))
@@ -229,7 +226,7 @@ func TestWithoutScript(t *testing.T) {
 
 	b.Do(write("a second time"), click(".send"))
 	b.Until(`document.querySelectorAll(".message.user").length === 2`)
-	b.Wait("the second run", func() bool { _, err := s.app.Runs.Active(t.Context(), list[0].ID); return err != nil })
+	b.Wait("the second run", func() bool { _, err := s.app.Runs.Active(apptest.Context(t), list[0].ID); return err != nil })
 
 	b.Do(click(`#artifacts a[href$="/a/report"]`), see("#viewer .block"))
 	b.Do(click("#versions summary"), click(`#versions a[href$="?v=1"]`), see(".meta .badge.warn"))

@@ -22,6 +22,7 @@ type Editing struct {
 	Base      int    // version that the edit is based on
 	Problem   string // why it was not saved; "": not tried
 	Conflicts int    // merge conflicts for the user to resolve
+	Marked    bool   // Text was not saved because of the marks of a conflict in it
 }
 
 // maxEdited is the longest editable text, in bytes.
@@ -51,7 +52,7 @@ func (ui *handler) target(r *http.Request) (app.ArtifactAt, map[string]string, e
 			fields[part.Name] = s
 		}
 	} else {
-		for _, name := range []string{"base", "version", "title"} {
+		for _, name := range []string{"base", "version", "title", "markers"} {
 			fields[name] = r.PostFormValue(name)
 		}
 	}
@@ -105,7 +106,7 @@ func (ui *handler) saveArtifact(w http.ResponseWriter, r *http.Request) {
 		text = withLineEnds(text, *before)
 	}
 	address := artifactURL(at.Conversation, artel.Ref{Artifact: at.ID})
-	_, err = ui.app.Edits.Save(r.Context(), at, artifact.Draft{Text: &text})
+	_, err = ui.app.Edits.Save(r.Context(), at, artifact.Draft{Text: &text, KeepMarkers: fields["markers"] == "keep"})
 	if err == nil {
 		ui.showPanel(w, r, at, address)
 		return
@@ -121,6 +122,9 @@ func (ui *handler) saveArtifact(w http.ResponseWriter, r *http.Request) {
 				e.Problem = locale(r).Say(phrase.PageEditMergedClean, nil)
 			}
 		}
+	}
+	if marks, ok := errors.AsType[*artifact.Markers](err); ok {
+		e.Problem, e.Conflicts, e.Marked = locale(r).Say(phrase.PageEditMarkers, map[string]any{"Line": marks.Line}), marks.Count, true
 	}
 	p, err := ui.panelAt(r, at, address+"?view="+tabEdit)
 	if err != nil || p.Viewer.Editing == nil {

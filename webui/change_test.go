@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model/provider/demo"
 )
@@ -50,6 +51,16 @@ func TestChangeArtifact(t *testing.T) {
 	b.Says("#deleted", "Deleted")
 	b.Do(click("#toasts form button"))
 	b.Until(`document.getElementById("viewer-title")?.innerText === "The notes" && document.querySelector("#toasts .toast") === null`)
+	// A deletion that was undone leaves no version behind.
+	b.Says("#versions summary", "v4 · newest")
+	b.Do(click("#versions summary"))
+	if got := b.Text("#versions ol"); strings.Contains(got, "v5") || strings.Contains(got, "v6") || strings.Contains(got, "deleted") {
+		t.Errorf("the versions are %q", got)
+	}
+	b.Do(click("#versions li:first-child a"))
+	b.Until(`location.search.includes("v=4") && document.querySelector(".badge.warn") === null`)
+	b.Do(click("#panel header a"), see("#artifacts"))
+	b.Says(`#artifacts [data-artifact="notes.md"]`, "The notes", "· v4 ·")
 }
 
 // What somebody else writes meanwhile is brought together with what a person
@@ -63,7 +74,7 @@ func TestEditConflict(t *testing.T) {
 	at := app.ArtifactAt{Conversation: c, ID: "notes.md"}
 	other := func(text string) {
 		t.Helper()
-		if _, err := s.app.Edits.Save(t.Context(), at, artifact.Draft{Text: &text}); err != nil {
+		if _, err := s.app.Edits.Save(apptest.Context(t), at, artifact.Draft{Text: &text}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +100,7 @@ func TestEditConflict(t *testing.T) {
 	}
 	b.Do(fill(".editing textarea", "both\ntwo\nthree\n\nfour\ntheirs\n"), click(".editing .primary"))
 	b.Until(`document.querySelector(".editing") === null && document.querySelector("#viewer").innerText.includes("both")`)
-	_, text, err := s.app.Artifacts.Find(t.Context(), c, "notes.md", "")
+	_, text, err := s.app.Artifacts.Find(apptest.Context(t), c, "notes.md", "")
 	if err != nil || *text != "both\ntwo\nthree\n\nfour\ntheirs\n" {
 		t.Errorf("kept: %v, %v", text, err)
 	}
@@ -116,7 +127,7 @@ func TestChangeByForms(t *testing.T) {
 		return a
 	}
 	post(base, http.StatusSeeOther, "base", "1", "text", "one\r\nzwei\r\n")
-	if _, text, err := s.app.Artifacts.Find(t.Context(), c, "a.txt", ""); err != nil || *text != "one\r\nzwei\r\n" {
+	if _, text, err := s.app.Artifacts.Find(apptest.Context(t), c, "a.txt", ""); err != nil || *text != "one\r\nzwei\r\n" {
 		t.Errorf("saved %q, %v", *text, err)
 	}
 	if a := post(base, http.StatusConflict, "base", "1", "text", "eins\r\ntwo\r\n"); !strings.Contains(a.body, "eins") || !strings.Contains(a.body, "zwei") {

@@ -73,6 +73,19 @@ model_provider = "artel"
 name = "Artel"
 base_url = "{address}/v1"
 {env_key}wire_api = "responses"`},
+		{"Gemini CLI", "", `GEMINI_API_KEY={key} GOOGLE_GEMINI_BASE_URL={address} gemini -m {shell}`},
+		{"Qwen Code", "", `OPENAI_API_KEY={key} OPENAI_BASE_URL={address}/v1 qwen --auth-type openai -m {shell}`},
+		{"opencode", "opencode.json", `{
+  "provider": {
+    "artel": {
+      "npm": "@ai-sdk/openai-compatible",
+      "name": "Artel",
+      "options": { "baseURL": "{address}/v1", "apiKey": "{key}" },
+      "models": { {service}: { "attachment": true, "modalities": { "input": ["text", "image", "pdf"], "output": ["text"] } } }
+    }
+  }
+}`},
+		{"Cline", "", `cline auth -p openai-compatible -k {key} -b {address}/v1 -m {shell}`},
 	}
 	for i := range all {
 		all[i].Code = fill.Replace(all[i].Code)

@@ -76,7 +76,7 @@ func (v view) compare(ctx context.Context, id artel.ArtifactID, shown int, query
 		return artifactURL(v.conversation, artel.Ref{Artifact: id}) + "?" + to.Encode()
 	}
 	out.InlineURL, out.SplitURL = address(false, q.From), address(true, q.From)
-	list, err := v.versions(ctx, id, out.From, "")
+	list, _, err := v.versions(ctx, id, out.From, "")
 	if err != nil {
 		return nil, err
 	}

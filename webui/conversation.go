@@ -107,6 +107,7 @@ func (ui *handler) thread(r *http.Request, id artel.ConversationID) (Thread, err
 		return t, err
 	}
 	t.Panel, err = ui.panel(r, id)
+	t.Draft.Quiet = t.Panel.Viewer != nil && t.Panel.Viewer.Editing != nil
 	return t, err
 }
 
@@ -159,13 +160,13 @@ func (v view) branch(ctx context.Context, leaf artel.MessageID, behind int) (sho
 		if len(branch) > 0 && branch[0].Parent != "" {
 			older = conversationURL(id) + "/older?before=" + string(branch[0].Parent) + "&behind=" + strconv.Itoa(behind+len(branch))
 		}
-		if v.known, err = v.ways(ctx, math.MaxInt64); err != nil {
+		if v.deliveries, err = v.loadDeliveries(ctx, math.MaxInt64); err != nil {
 			return nil, "", err
 		}
 		if v.asked, err = v.app.Permissions.List(ctx, id); err != nil {
 			return nil, "", err
 		}
-		if v.told, err = v.loadEvents(ctx); err != nil {
+		if v.events, err = v.loadEvents(ctx); err != nil {
 			return nil, "", err
 		}
 		displayed, err := v.app.Rules.Displayed(ctx, id, branch, behind)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/pipeline"
 )
@@ -18,7 +19,7 @@ import (
 func TestDisplayRules(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
-	_, err := s.app.Profiles.Set(t.Context(), pipeline.Profile{Rules: json.RawMessage(
+	_, err := s.app.Profiles.Set(apptest.Context(t), pipeline.Profile{Rules: json.RawMessage(
 		`{"rules":[{"find":"zebra","replace":"tiger","stages":["display"]},{"find":"tiger","replace":"old $&","depth":{"min":40}}]}`)}, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +43,7 @@ func TestDisplayRules(t *testing.T) {
 	}
 
 	id := s.send(t, "one zebra", nil)
-	last, err := s.app.Events.Last(t.Context(), id)
+	last, err := s.app.Events.Last(apptest.Context(t), id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ const tabText = "text"
 // showFile fills in a file that is not text: in a form that browsers display,
 // and for documents also as the extracted text.
 func (v view) showFile(ctx context.Context, out *Viewer, number int, tab string) error {
-	f := File{Name: out.Title, Icon: out.Icon, About: v.locale.TypeName(out.Media.MediaType) + " · " + out.SizeText}
+	f := File{Name: out.Title, Icon: out.Icon, About: typeName(v.locale, out.Media.MediaType) + " · " + out.SizeText}
 	f.Download = template.URL(out.FileURL)            //nolint:gosec // made of a ref
 	out.Value = v.fileValue(out.Media, f.Download, f) // with the card where there is nothing to see
 	shown := out.Value.Kind != valueFile
@@ -38,6 +38,13 @@ func (v view) showFile(ctx context.Context, out *Viewer, number int, tab string)
 	}
 	d, err := v.app.Artifacts.Text(ctx, v.conversation, out.ID, number, "")
 	switch {
+	case err == nil && out.Media.IsLargeText():
+		text, cut := shorten(d.Text)
+		out.Cut = cut
+		if out.Value = v.plain(text); out.Media.MediaType == "text/csv" || out.Media.MediaType == "text/tab-separated-values" {
+			out.Value = v.text(text, "table", "", "")
+		}
+		return nil
 	case err == nil:
 		text, cut := shorten(commentLine.ReplaceAllString(d.Text, "*$1*"))
 		out.Value, out.Cut = Value{}, cut

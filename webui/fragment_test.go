@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/store"
 )
@@ -189,7 +190,7 @@ func TestSamples(t *testing.T) {
 		t.Fatalf("status %d: %v", a.StatusCode, err)
 	}
 	waitFinal(t, s, id)
-	list, err := s.app.Artifacts.List(t.Context(), id, "")
+	list, err := s.app.Artifacts.List(apptest.Context(t), id, "")
 	if err != nil || len(list) != len(names)+2 {
 		t.Errorf("there are %d artifacts (%v), want the samples, a plan and a report", len(list), err)
 	}
@@ -281,11 +282,11 @@ func TestTitleByModel(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	id := s.send(t, "hello there", nil)
-	last, err := s.app.Events.Last(t.Context(), id)
+	last, err := s.app.Events.Last(apptest.Context(t), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+	err = s.store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error {
 		c, err := tx.Conversations.Get(id)
 		if err != nil {
 			return err

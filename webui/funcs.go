@@ -22,7 +22,7 @@ func (ui *handler) funcs(l phrase.Locale) template.FuncMap {
 		"args":     func(pairs ...any) map[string]any { return pairsOf(pairs) },
 		"asset":    ui.assets.url,
 		"icon":     ui.icon,
-		"typeName": l.TypeName,
+		"typeName": func(mediaType string) string { return typeName(l, mediaType) },
 		"agentURL": agentURL,
 		"origin": func(s string) string {
 			if s == "built in" {
@@ -36,6 +36,7 @@ func (ui *handler) funcs(l phrase.Locale) template.FuncMap {
 		"dimensions": dimensions,
 		"playtime":   playtime,
 		"number":     func(n int) string { return thousands(n) },
+		"estimate":   estimate,
 		"number64":   func(n int64) string { return thousands(int(n)) },
 		"percent":    percent,
 		"join":       func(list []string) string { return strings.Join(list, ", ") },
@@ -44,6 +45,31 @@ func (ui *handler) funcs(l phrase.Locale) template.FuncMap {
 		"day":        func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
 		"when":       func(t time.Time) string { return when(l, t.Local(), time.Now()) },
 	}
+}
+
+// languages are names of text formats that differ from the capitalized subtype
+// of their media type.
+var languages = map[string]string{
+	"c++": "C++", "csharp": "C#", "fsharp": "F#", "css": "CSS", "scss": "SCSS", "php": "PHP", "vb": "Visual Basic", "javascript": "JavaScript",
+	"typescript": "TypeScript", "jsx": "JSX", "tsx": "TSX", "objectivec": "Objective-C", "ocaml": "OCaml", "sql": "SQL", "graphql": "GraphQL",
+	"asm": "Assembly", "toml": "TOML", "rst": "reStructuredText", "asciidoc": "AsciiDoc", "powershell": "PowerShell", "cmake": "CMake", "bibtex": "BibTeX", "tex": "TeX",
+}
+
+// typeName names a media type. Programming languages are called the same in
+// every language.
+func typeName(l phrase.Locale, mediaType string) string {
+	name := l.TypeName(mediaType)
+	major, minor, _ := strings.Cut(mediaType, "/")
+	minor, private := strings.CutPrefix(minor, "x-")
+	switch {
+	case name != mediaType:
+		return name
+	case languages[minor] != "":
+		return languages[minor]
+	case major == "text" && private && minor != "":
+		return strings.ToUpper(minor[:1]) + minor[1:]
+	}
+	return name
 }
 
 // tasks adds accessible names to the checkboxes of task lists. The renderer
@@ -94,6 +120,9 @@ func when(l phrase.Locale, t, now time.Time) string {
 	}
 	return t.Format("Jan 2")
 }
+
+// estimate formats a number that was not counted.
+func estimate(n int) string { return "≈\u00a0" + thousands(n) }
 
 func itoa(n int) string { return strconv.Itoa(n) }
 

@@ -38,6 +38,7 @@ type Request struct {
 	Asked  string // display name of the requested service
 	Took   string
 	Tokens string // "": unknown
+	Money  string // "": unknown
 	In     string
 	Out    string
 }
@@ -49,6 +50,7 @@ type RequestPart struct {
 	Name    string // display name of the media type
 	URL     string // of the bytes; "": none
 	Call    artel.CallID
+	Field   string // of the request; "": none
 	Service string // if another service answered, the one it was made for; otherwise ""
 }
 
@@ -118,15 +120,16 @@ func requestOf(e gatewaylog.GatewayEntry, names map[artel.ServiceID]string, l ph
 	}
 	if n := e.Usage.InputTokens + e.Usage.OutputTokens; n > 0 {
 		r.Tokens = thousands(int(e.Usage.InputTokens)) + " → " + thousands(int(e.Usage.OutputTokens))
+		r.Money = Usage{Usage: e.Usage}.Money()
 	}
 	for _, c := range e.Changes {
-		p := RequestPart{Text: l.Say(phrase.Key("page.did_"+c.Did), nil), Call: c.Call}
+		p := RequestPart{Text: l.Say(phrase.Key("page.did_"+c.Did), nil), Call: c.Call, Field: c.Field}
 		if c.Service != e.Service {
 			p.Service = name(c.Service)
 		}
 		p.Why = whyChanged(c, cmp.Or(name(c.Service), r.Asked), l)
 		if c.Ref.IsBlob() {
-			p.URL, p.Name = app.FileURL(c.Ref), cmp.Or(l.TypeName(c.MediaType), c.Ref.String())
+			p.URL, p.Name = app.FileURL(c.Ref), cmp.Or(typeName(l, c.MediaType), c.Ref.String())
 		}
 		r.Parts = append(r.Parts, p)
 	}
@@ -211,7 +214,7 @@ func (ui *handler) gatewayLive(w http.ResponseWriter, r *http.Request) {
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				ui.o.Log.Warn("the gateway's log could not be streamed", "err", err)
+				ui.o.Log.WarnContext(ctx, "the gateway's log could not be streamed", "err", err)
 			}
 			return // the browser reconnects
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
@@ -26,7 +27,7 @@ func asked(t *testing.T, s *site) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	staged, err := s.app.Parts().Artifacts.Stage(t.Context(), f, media.Hint{})
+	staged, err := s.app.Parts().Artifacts.Uploads.Stage(apptest.Context(t), f, media.Hint{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func asked(t *testing.T, s *site) {
 	for _, e := range []gatewaylog.GatewayEntry{
 		{
 			Inbound: model.OpenAI, Outbound: model.Anthropic, Endpoint: "/v1/chat/completions", Model: "demo", Service: "demo", Status: 200, Millis: 1234, BytesIn: 2100, BytesOut: 900, Tries: 2, Relents: 1,
-			Usage: artel.Usage{InputTokens: 1500, OutputTokens: 80}, Changes: []gatewaylog.GatewayChange{
+			Usage: artel.Usage{InputTokens: 1500, OutputTokens: 80, Calls: 1, Cost: artel.Cost{USD: 0.0123, Calls: 1}}, Changes: []gatewaylog.GatewayChange{
 				{Did: "scrubbed", Ref: photo, MediaType: "image/jpeg", Call: "call_1"},
 				{Did: "converted", Reason: artel.ReasonOverLimit, Ref: photo, MediaType: "image/jpeg", Place: model.AfterTool, Call: "call_1", Service: "demo"},
 			},
@@ -43,9 +44,9 @@ func asked(t *testing.T, s *site) {
 		{Inbound: model.OpenAI, Endpoint: "/v1/chat/completions", Model: "nothing", Status: 404, Millis: 1, Error: "The model `nothing` does not exist"},
 	} {
 		e.Time = time.Now()
-		s.app.GatewayLog.Add(t.Context(), e)
+		s.app.GatewayLog.Add(apptest.Context(t), e)
 	}
-	if err := s.app.GatewayLog.Flush(t.Context()); err != nil {
+	if err := s.app.GatewayLog.Flush(apptest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -63,9 +64,9 @@ func TestGatewayPage(t *testing.T) {
 	b.Says("#requests", "changes: 2", "404")
 	b.Do(click(".request:last-of-type summary"))
 	b.Until(`document.querySelector(".request[open] .parts") !== null`)
-	b.Says(".request[open]", "base64 in a tool result became a file", "It is larger than", "call_1", "1,500 → 80", "with less after a refusal: 1")
+	b.Says(".request[open]", "base64 in a tool result became a file", "It is larger than", "call_1", "1,500 → 80", "$0.0123", "with less after a refusal: 1")
 	// What comes meanwhile shuts nothing.
-	s.app.GatewayLog.Add(t.Context(), gatewaylog.GatewayEntry{Time: time.Now(), Endpoint: "/v1/responses", Status: 502, Error: "gone"})
+	s.app.GatewayLog.Add(apptest.Context(t), gatewaylog.GatewayEntry{Time: time.Now(), Endpoint: "/v1/responses", Status: 502, Error: "gone"})
 	b.Until(`document.querySelectorAll("#requests .request").length === 4 && document.querySelector(".request[open] .parts") !== null`)
 	b.picture("gateway")
 	if got := eval[string](b, `fetch(document.querySelector(".parts a").href).then((r) => r.status + " " + r.headers.get("Content-Type"))`); got != "200 image/jpeg" {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/webui/webuitest"
 )
@@ -237,7 +238,7 @@ func TestHostileContent(t *testing.T) {
 	c := s.URL + a.Header.Get("Location")
 	id := artel.ConversationID(strings.TrimPrefix(a.Header.Get("Location"), "/c/"))
 	waitFinal(t, s, id)
-	if _, err := s.app.Conversations.Rename(t.Context(), id, e.says(`"><script>RUN</script><img src=x onerror=RUN>`)); err != nil {
+	if _, err := s.app.Conversations.Rename(apptest.Context(t), id, e.says(`"><script>RUN</script><img src=x onerror=RUN>`)); err != nil {
 		t.Fatal(err)
 	}
 	for _, width := range []int64{1280, 390} {
@@ -248,7 +249,7 @@ func TestHostileContent(t *testing.T) {
 	}
 	resize(b, 1280, 860)
 
-	artifacts, err := s.app.Artifacts.List(t.Context(), id, "")
+	artifacts, err := s.app.Artifacts.List(apptest.Context(t), id, "")
 	if err != nil || len(artifacts) < 8 {
 		t.Fatalf("%d artifacts (%v)", len(artifacts), err)
 	}

@@ -113,5 +113,8 @@ func importedToast(w http.ResponseWriter, r *http.Request, id artel.Conversation
 			texts = append(texts, l.Say(phrase.PageImportedElsewhere, map[string]any{"Name": artel.Visible(name)}))
 		}
 	}
+	if made.SystemAsUser > 0 {
+		texts = append(texts, l.Say(phrase.PageImportedSystem, map[string]any{"Count": made.SystemAsUser}))
+	}
 	return &Toast{ID: "toast-imported", Text: strings.Join(texts, "\n")}
 }

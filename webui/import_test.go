@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
@@ -29,22 +30,22 @@ func zipped(t *testing.T) string {
 	s := newSiteOf(t, setup{services: []model.Service{textOnly}, model: speech(func(_ context.Context, _ *model.Request, say func(model.Delta) bool) {
 		say(model.TextDelta("I have read the notes."))
 	})})
-	c, err := s.app.Conversations.Create(t.Context(), app.NewConversation{Title: "Brought along", Service: textOnly.ID})
+	c, err := s.app.Conversations.Create(apptest.Context(t), app.NewConversation{Title: "Brought along", Service: textOnly.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	staged, err := s.app.Artifacts.Stage(t.Context(), c.ID, app.Upload{Body: strings.NewReader("# Notes of elsewhere\n"), Filename: "notes.md"})
+	staged, err := s.app.Artifacts.Stage(apptest.Context(t), c.ID, app.Upload{Body: strings.NewReader("# Notes of elsewhere\n"), Filename: "notes.md"})
 	if err == nil {
-		_, err = s.app.Runs.Send(t.Context(), c.ID, run.Input{Text: "Read this.", Uploads: []artifact.Staged{staged}})
+		_, err = s.app.Runs.Send(apptest.Context(t), c.ID, run.Input{Text: "Read this.", Uploads: []artifact.Staged{staged}})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	waitFinal(t, s, c.ID)
-	e, err := s.app.Conversations.Export(t.Context(), c.ID, "")
+	e, err := s.app.Conversations.Export(apptest.Context(t), c.ID, "")
 	var zip bytes.Buffer
 	if err == nil {
-		err = e.Write(t.Context(), &zip)
+		err = e.Write(apptest.Context(t), &zip)
 	}
 	path := filepath.Join(t.TempDir(), "brought.zip")
 	if err == nil {

@@ -74,7 +74,7 @@ var base64Text = regexp.MustCompile(`^[A-Za-z0-9+/_\-\s]{64,}={0,2}\s*$`)
 
 // embedded renders bytes embedded as base64, by their detected type.
 func (v view) embedded(data, declared, name string) Value {
-	about := v.locale.TypeName(declared)
+	about := typeName(v.locale, declared)
 	card := func(k phrase.Key) Value {
 		return Value{Kind: valueFile, Name: name, File: File{Name: name, Icon: "file-x", About: strings.TrimPrefix(about+" · "+v.locale.Say(k, nil), " · ")}}
 	}
@@ -93,7 +93,7 @@ func (v view) embedded(data, declared, name string) Value {
 		name = "result" + app.Extension(info.MediaType)
 	}
 	f := File{
-		Name: name, Icon: iconOf(info.Kind, info.MediaType), About: v.locale.TypeName(info.MediaType) + " · " + phrase.Size(info.Size),
+		Name: name, Icon: iconOf(info.Kind, info.MediaType), About: typeName(v.locale, info.MediaType) + " · " + phrase.Size(info.Size),
 		// A download only: opened, a page would run in a window of its own.
 		Download: template.URL("data:application/octet-stream;base64," + base64.StdEncoding.EncodeToString(raw)), //nolint:gosec // the bytes are encoded here
 	}

@@ -64,6 +64,12 @@ type Answer struct {
 	Ways      []string // how it was transported
 }
 
+// Tokens is the size of the request, with a sign if it is an estimate.
+func (p Inspection) Tokens() string {
+	n, counted := tokensOf(p.Call.ContextSummary)
+	return LastCall{Total: n, Counted: counted}.Tokens()
+}
+
 // The views of a call.
 const (
 	inspectMessages = "messages"

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
 )
@@ -35,7 +36,7 @@ func inspected(t *testing.T) *site {
 	s := newSiteOf(t, setup{services: []model.Service{textOnly}, model: speech(func(_ context.Context, r *model.Request, say func(model.Delta) bool) {
 		say(model.TextDelta("I see no picture."))
 	})})
-	if _, err := s.app.Profiles.Set(t.Context(), pipeline.Profile{Name: "Ada", Rules: json.RawMessage(threeRules)}, 0); err != nil {
+	if _, err := s.app.Profiles.Set(apptest.Context(t), pipeline.Profile{Name: "Ada", Rules: json.RawMessage(threeRules)}, 0); err != nil {
 		t.Fatal(err)
 	}
 	return s

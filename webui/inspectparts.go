@@ -139,7 +139,7 @@ func (v inspector) shown(ctx context.Context) ([]InspectedBlock, error) {
 		shown := InspectedBlock{Block: b, Number: i + 1, Label: v.label(b.ID)}
 		shown.Text, shown.Cut = shorten(textsOf(b.Parts))
 		for _, m := range artel.MediaOf(b.Parts) {
-			said := []string{artel.Visible(m.Filename), v.locale.TypeName(m.MediaType), phrase.Size(m.Size)}
+			said := []string{artel.Visible(m.Filename), typeName(v.locale, m.MediaType), phrase.Size(m.Size)}
 			if i := slices.IndexFunc(v.call.Media, func(c record.CarriedMedia) bool { return c.Digest == m.Ref.Digest }); i >= 0 {
 				said = append(said, v.way(v.call.Media[i]))
 			}
@@ -221,6 +221,7 @@ type InspectedRule struct {
 
 // An InspectedLog is a log entry of a processor.
 type InspectedLog struct {
+	Entry          *InspectedEntry // of a world book; nil: the log is about something else
 	Level, Message string
 	Rule           string   // rule that the entry is about; "": none
 	Messages       []string // messages that it is about
@@ -297,6 +298,11 @@ func (v inspector) steps(ctx context.Context) ([]InspectedStep, error) {
 				log.Rule = rule
 				delete(rest, "rule")
 				delete(rest, "count") // of the messages, which are listed
+			}
+			log.Entry = entryOf(rest)
+			if id, ok := rest["message"].(string); ok && log.Entry != nil {
+				log.Messages, _ = v.labels([]string{id})
+				delete(rest, "message")
 			}
 			if ids, ok := rest["messages"].([]any); ok {
 				var names []string

@@ -51,7 +51,7 @@ func (ui *handler) live(w http.ResponseWriter, r *http.Request) {
 	s := &stream{leaf: c.Leaf, view: view{handler: ui, conversation: id, locale: locale(r)}, cards: map[artel.CallID]Call{}, answers: map[artel.CallPath]*answer{}}
 	if err := s.loadState(r.Context(), artel.Seq(max(after, 0))); err != nil {
 		if r.Context().Err() == nil {
-			ui.o.Log.Error("a page's stream could not begin", "conversation", id, "err", err)
+			ui.o.Log.ErrorContext(r.Context(), "a page's stream could not begin", "conversation", id, "err", err)
 		}
 		return
 	}
@@ -61,7 +61,7 @@ func (ui *handler) live(w http.ResponseWriter, r *http.Request) {
 		}
 		if err != nil {
 			if r.Context().Err() == nil && artel.KindOf(err) != artel.Canceled {
-				ui.o.Log.Error("a page's stream ended", "conversation", id, "err", err)
+				ui.o.Log.ErrorContext(r.Context(), "a page's stream ended", "conversation", id, "err", err)
 			}
 			return // the browser reconnects with its last event id
 		}
@@ -101,7 +101,8 @@ type answer struct {
 	at        time.Time
 	reasoning strings.Builder
 	blocks    *render.Stream
-	shown     int // number of blocks sent
+	shown     int  // number of blocks sent
+	stored    bool // the store has the message: its pieces are not sent any more
 }
 
 // send renders one event. An event that changes nothing only advances the event
@@ -284,6 +285,9 @@ func (s *stream) delta(ctx context.Context, out *bytes.Buffer, p artel.MessageDe
 			return err
 		}
 		s.otherBranch = !follows
+		if a.stored, err = s.stored(ctx, p.Message); err != nil {
+			return err
+		}
 	}
 	thought := a.reasoning.Len() > 0
 	a.reasoning.WriteString(p.Reasoning)
@@ -291,6 +295,8 @@ func (s *stream) delta(ctx context.Context, out *bytes.Buffer, p artel.MessageDe
 	before := a.shown
 	a.shown = from + len(changed)
 	switch {
+	case a.stored:
+		return nil // a thread from the store has it, or its end follows
 	case s.otherBranch:
 		return nil // it is rendered as a whole when the user switches to its branch
 	case !begins && p.Text == "" && thought:
@@ -446,15 +452,15 @@ func (s *stream) waysNow(ctx context.Context, out *bytes.Buffer, e artel.Event) 
 	if err != nil {
 		return err
 	}
-	ways, err := s.ways(ctx, e.Seq)
+	deliveries, err := s.loadDeliveries(ctx, e.Seq)
 	if err != nil {
 		return err
 	}
 	next := map[artel.MessageID]int{}
 	for _, a := range p.Attachments {
-		w := ways[place{a.Message, next[a.Message]}]
+		w := deliveries[place{a.Message, next[a.Message]}]
 		next[a.Message]++
-		if err := s.put(out, "way", w); err != nil {
+		if err := s.put(out, "delivery", w); err != nil {
 			return err
 		}
 	}
@@ -466,6 +472,9 @@ func (v view) notice(run artel.RunID, state artel.RunState, why *artel.RunError)
 	n := Notice{ID: run, Text: why.Message, Hint: whatToDo(state, why)}
 	if limit, ok := strings.CutPrefix(why.Code, "limit_"); ok {
 		n.Text, n.Hint = v.locale.Say(phrase.Key("page.limit_"+limit), nil), phrase.PageAfterLimit
+		if why.Code == artel.CodeLimitCostUnknown {
+			n.Hint = phrase.PageAfterUnpriced
+		}
 		return n
 	}
 	// The error text of these is English, and the state says enough.

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/webui/webuitest"
 )
@@ -45,7 +46,7 @@ func TestLongConversation(t *testing.T) {
 	var newest artel.ConversationID
 	for _, n := range []int{100, 1000, 10_000} {
 		newest = s.seedLong(t, n)
-		request := httptest.NewRequestWithContext(t.Context(), "GET", s.URL+"/c/"+string(newest), nil)
+		request := httptest.NewRequestWithContext(apptest.Context(t), "GET", s.URL+"/c/"+string(newest), nil)
 		var c cost
 		c.allocations = testing.AllocsPerRun(5, func() {
 			w := httptest.NewRecorder()

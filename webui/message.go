@@ -25,8 +25,8 @@ type Message struct {
 	At         time.Time
 	Reasoning  string
 	Body       Blocks        // of an agent
-	Said       template.HTML // of the user
-	Rest       template.HTML // end of Said, if that is very long
+	UserText   template.HTML // of the user
+	Rest       template.HTML // end of UserText, if that is very long
 	Files      []File
 	Calls      []Call
 	Questions  []Question // permission questions of its calls
@@ -37,6 +37,7 @@ type Message struct {
 	Partial    bool       // cut off
 	Injected   bool       // sent to a running agent
 	Muted      bool       // hidden from models
+	Edited     bool       // an answer written by a person
 	Editing    bool       // its text is in an input
 	Text       string     // value of that input
 	URL        string     // of its editor
@@ -72,17 +73,18 @@ type File struct {
 	URL        string       // of its viewer; "": none
 	Thumb      string       // of a picture
 	Download   template.URL // of its bytes; "": none
-	Way        Way          // how a model received it
+	Delivery   Delivery     // how a model received it
 }
 
 // A Call is a tool call shown as a card.
 type Call struct {
 	ID        artel.CallID
 	Name      string
+	Verb      string // what a built-in tool does, for people; "": another tool
 	Subject   string // the artifact or other object of the call
 	Arguments Value
 	Result    []Value
-	State     string // running, waiting, done, failed
+	State     string // running, waiting, done, stopped, failed
 	Took      string
 }
 
@@ -91,6 +93,7 @@ const (
 	stateRunning = "running"
 	stateWaiting = "waiting" // for an answer of the user
 	stateDone    = "done"
+	stateStopped = "stopped" // by the end of its run
 	stateFailed  = "failed"
 )
 
@@ -106,9 +109,9 @@ type view struct {
 	*handler
 	conversation artel.ConversationID
 	locale       phrase.Locale
-	known        map[place]Way // how attachments were sent
+	deliveries   map[place]Delivery // how attachments were sent
 	asked        []run.Permission
-	told         threadEvents
+	events       threadEvents
 	siblings     map[artel.MessageID]Siblings
 	originals    map[artel.MessageID]string
 }
@@ -136,11 +139,11 @@ func shownText(m artel.Message) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// wayOf returns how the n-th media part of a message was sent, or an empty
+// deliveryOf returns how the n-th media part of a message was sent, or an empty
 // placeholder.
-func (v view) wayOf(m artel.MessageID, n int) Way {
-	w := v.known[place{m, n}]
-	w.ID = wayID(m, n)
+func (v view) deliveryOf(m artel.MessageID, n int) Delivery {
+	w := v.deliveries[place{m, n}]
+	w.ID = deliveryID(m, n)
 	return w
 }
 
@@ -190,7 +193,7 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 		}
 		for i := range shown.Calls {
 			if m.Run != active {
-				shown.Calls[i].State = stateFailed
+				shown.Calls[i].State = stateStopped
 			}
 			if slices.ContainsFunc(shown.Questions, func(q Question) bool { return q.Open() && q.Call == shown.Calls[i].ID }) {
 				shown.Calls[i].State = stateWaiting
@@ -213,7 +216,7 @@ const longText = 3000
 
 func (v view) message(m artel.Message) Message {
 	out := Message{
-		ID: m.ID, Role: m.Role, At: m.CreatedAt, Original: v.originals[m.ID], Muted: m.Muted, Siblings: v.siblings[m.ID],
+		ID: m.ID, Role: m.Role, At: m.CreatedAt, Original: v.originals[m.ID], Muted: m.Muted, Edited: m.Edited, Siblings: v.siblings[m.ID],
 		URL: conversationURL(v.conversation) + "/m/" + string(m.ID), run: m.Run,
 	}
 	if m.Run != "" {
@@ -229,7 +232,7 @@ func (v view) message(m artel.Message) Message {
 			thoughts = append(thoughts, p.Text)
 		case artel.Media:
 			f := v.file(p)
-			f.Way = v.wayOf(m.ID, len(out.Files))
+			f.Delivery = v.deliveryOf(m.ID, len(out.Files))
 			out.Files = append(out.Files, f)
 		case artel.ToolCall:
 			out.Calls = append(out.Calls, v.call(p.ID, p.Name, p.Arguments))
@@ -239,7 +242,7 @@ func (v view) message(m artel.Message) Message {
 	text := shownText(m)
 	if m.Summary {
 		out.Summary, out.Body = true, v.blocks(bodyID(m.ID), text)
-		out.Replaces, out.SummaryURL = v.summaryPlace(v.told.summaries[m.ID])
+		out.Replaces, out.SummaryURL = v.summaryPlace(v.events.summaries[m.ID])
 		return out
 	}
 	if m.Role == artel.RoleUser {
@@ -247,7 +250,7 @@ func (v view) message(m artel.Message) Message {
 		if runes := []rune(text); len(runes) > longText*5/4 {
 			head, rest = string(runes[:longText]), string(runes[longText:])
 		}
-		out.Said, out.Rest = render.Text(head), render.Text(rest)
+		out.UserText, out.Rest = render.Text(head), render.Text(rest)
 	} else {
 		out.Body = v.blocks(bodyID(m.ID), text)
 	}
@@ -293,20 +296,20 @@ func (v view) options() render.Options {
 func (v view) file(m artel.Media) File {
 	f := File{
 		Name: artel.Visible(m.Filename), Icon: iconOf(m.Kind, m.MediaType),
-		About: v.locale.TypeName(m.MediaType) + " · " + phrase.Size(m.Size),
+		About: typeName(v.locale, m.MediaType) + " · " + phrase.Size(m.Size),
 	}
 	if m.Ref.Artifact != "" {
 		f.URL = artifactURL(v.conversation, m.Ref)
 	}
-	f.Thumb = thumb(m)
+	f.Thumb = v.thumb(m)
 	return f
 }
 
 // thumb is the URL of a thumbnail; "": none.
-func thumb(m artel.Media) string {
+func (ui *handler) thumb(m artel.Media) string {
 	switch {
 	case tooLarge(m.Width, m.Height):
-	case app.Reducible(m.MediaType):
+	case ui.app.Files.HasThumbnail(m.MediaType):
 		return app.FileURL(m.Ref) + "?width=128" // twice the displayed width, for high-density screens
 	case slices.Contains(pictures, m.MediaType) && m.MediaType != "image/svg+xml":
 		return app.FileURL(m.Ref)
@@ -336,6 +339,15 @@ func iconOf(kind artel.MediaKind, mediaType string) string {
 	return "file"
 }
 
+// verb says what a built-in tool does; "" for other tools.
+func (v view) verb(tool string) string {
+	key := phrase.Key("page.call_of_" + tool)
+	if s := v.locale.Say(key, nil); s != string(key) {
+		return s
+	}
+	return ""
+}
+
 func (v view) call(id artel.CallID, name string, args json.RawMessage) Call {
 	var about struct{ ID, Ref, Title, Agent string }
 	_ = json.Unmarshal(args, &about)
@@ -345,14 +357,17 @@ func (v view) call(id artel.CallID, name string, args json.RawMessage) Call {
 			subject = s
 		}
 	}
-	return Call{ID: id, Name: name, Subject: artel.Shorten(subject, 80), Arguments: v.arguments(args), State: stateRunning}
+	return Call{ID: id, Name: name, Verb: v.verb(name), Subject: artel.Shorten(subject, 80), Arguments: v.arguments(args), State: stateRunning}
 }
 
 // finish puts the result of a call on its card; before is the number of earlier
 // media in message m.
 func (v view) finish(c *Call, m artel.MessageID, before int, res artel.ToolResult) {
 	c.Result, c.State = v.result(m, before, res), stateDone
-	if res.IsError {
+	switch {
+	case res.Metadata["interrupted"] == true, res.Metadata["not_made"] == true:
+		c.State = stateStopped
+	case res.IsError:
 		c.State = stateFailed
 	}
 	if res.Millis > 0 {

@@ -136,7 +136,13 @@ func choice(s model.Service, marks []model.Mark, l phrase.Locale) Choice {
 	for i, t := range known.Transport.Value {
 		ways[i] = say(phrase.Key("page.transport_" + string(t)))
 	}
-	add(phrase.PageFactInput, known.Input.Source, words(known.Input.Value, l))
+	var takes []string // with what a word stands for: a service with file takes any kind
+	for _, a := range c.Abilities {
+		if a.Has {
+			takes = append(takes, say(a.Name))
+		}
+	}
+	add(phrase.PageFactInput, known.Input.Source, strings.Join(takes, ", "))
 	add(phrase.PageFactAccepts, known.Accepts.Source, types(known.Accepts.Value))
 	if known.Refuses.Source != "" {
 		add(phrase.PageFactRefuses, known.Refuses.Source, types(known.Refuses.Value))
@@ -191,21 +197,6 @@ func abilities(s model.Service) []Ability {
 		out = append(out, Ability{a.icon, a.name, carried && s.Capabilities.Takes(a.can, "")})
 	}
 	return out
-}
-
-func words(cs []artel.Capability, l phrase.Locale) string {
-	names := map[artel.Capability]phrase.Key{
-		artel.CanText: phrase.PageText, artel.CanVision: phrase.PagePictures, artel.CanFile: phrase.PageFiles,
-		artel.CanAudio: phrase.PageAudio, artel.CanVideo: phrase.PageVideo,
-	}
-	out := make([]string, len(cs))
-	for i, c := range cs {
-		out[i] = string(c)
-		if k, ok := names[c]; ok {
-			out[i] = l.Say(k, nil)
-		}
-	}
-	return strings.Join(out, ", ")
 }
 
 // tokens formats a number of tokens: "128k", "1.05M".

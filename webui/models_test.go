@@ -126,9 +126,7 @@ func TestBrokenService(t *testing.T) {
 	broken := services(t)[0]
 	broken.Problem = "there is no key"
 	broken.BaseURL = ""
-	s := newSiteOf(t, setup{services: []model.Service{broken}})
-	b := openTab(t, 1280, 800)
-	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	_, b := openSite(t, setup{services: []model.Service{broken}}, 1280, 800)
 	b.Says("main", "Reader", "there is no key")
 	b.Do(click("#model"), see("#picker"))
 	b.Says("#picker", "Reader", "there is no key")
@@ -176,6 +174,19 @@ func TestTryOut(t *testing.T) {
 	b.Says("#s-sharp details", "Tested and learned", "Pictures in a message: accepted", "until 2")
 	b.picture("tried-out")
 	newChecker(t, b).check("#s-sharp", allRules, "marks")
+
+	// One can be forgotten, and all.
+	b.Do(click(`#s-sharp [aria-label^="Forget: PDF"]`)) // one of two
+	b.Until(`document.querySelectorAll('#s-sharp [aria-label^="Forget: PDF"]').length === 1`)
+	b.Do(click("#s-sharp summary"))
+	b.Says("#s-sharp details", "Pictures in a message: accepted")
+	b.Do(click("#s-sharp details > form button"))
+	b.Until(`document.querySelector("#s-sharp details") === null`)
+	for path, status := range map[string]int{"/models/nobody/forget": 404, "/models/sharp/forget?mark=none": 404} {
+		if a := s.ask(t, "POST", path, "", nil); a.StatusCode != status {
+			t.Errorf("%s: status %d: %s", path, a.StatusCode, a.body)
+		}
+	}
 
 	b.Do(chromedp.Navigate(silent.URL+"/settings"), click("#s-sharp form button"), see("#s-sharp .probed"))
 	b.Says("#s-sharp .probed", "no clear answer", "not tested")

@@ -3,6 +3,7 @@
 package webui
 
 import (
+	"cmp"
 	"context"
 	"html/template"
 	"net/http"
@@ -74,6 +75,7 @@ type Item struct {
 	URL, Icon, Thumb string
 	SizeText         string
 	By               string
+	Shown            int // number of the version for people; see [withoutUndone]
 }
 
 // panel builds the panel of the path: a viewer for /c/{cid}/a/{id}, otherwise
@@ -118,7 +120,15 @@ func (v view) artifacts(ctx context.Context) (Artifacts, error) {
 			Artifact: a, URL: artifactURL(v.conversation, artel.Ref{Artifact: a.ID}), Icon: iconOf(a.Kind, a.MediaType),
 			SizeText: phrase.Size(a.Size), By: v.madeBy(a.Source, a.LastEditor),
 		}
-		item.Thumb = thumb(a.MediaPart())
+		item.Thumb = v.thumb(a.MediaPart())
+		if item.Shown = a.Version; a.Version > 1 && a.LastEditor == authorUser && !a.Live { // it may have been restored
+			versions, err := v.app.Versions.List(ctx, v.conversation, a.ID)
+			if err != nil {
+				return out, err
+			}
+			_, shown := withoutUndone(versions)
+			item.Shown = shown(a.Version)
+		}
 		out.Items = append(out.Items, item)
 	}
 	deleted, err := v.app.Artifacts.Deleted(ctx, v.conversation, "")
@@ -175,6 +185,8 @@ type Viewer struct {
 	ID        artel.ArtifactID
 	Title     string
 	Number    int  // of the shown version
+	Shown     int  // Number for people; see [withoutUndone]
+	Latest    int  // Shown of the newest version
 	Follows   bool // follows the newest version
 	Live      bool // a run is writing it
 	Media     artel.MediaInfo
@@ -199,6 +211,14 @@ type Viewer struct {
 
 // URL is the address that actions on the artifact post to.
 func (v Viewer) URL() string { return v.Newest }
+
+// IsNewest reports whether the newest content is shown.
+func (v Viewer) IsNewest() bool { return v.Follows || !v.Live && v.Shown == v.Latest }
+
+// Old reports whether something else than the newest version is shown or edited.
+func (v Viewer) Old() bool {
+	return !v.IsNewest() || v.Editing != nil && v.Editing.Base != v.Number
+}
 
 // Index is the position of the shown content among all versions, oldest first.
 func (v Viewer) Index() int {
@@ -276,8 +296,12 @@ func (v view) viewer(r *http.Request) (*Viewer, error) {
 	out.FileURL = app.FileURL(artel.Ref{Conversation: c, Artifact: id, Version: asked})
 	out.Newest = artifactURL(c, artel.Ref{Artifact: id})
 	tab := r.URL.Query().Get("view")
-	if out.Versions, err = v.versions(ctx, id, asked, tab); err != nil {
+	var shown func(int) int
+	if out.Versions, shown, err = v.versions(ctx, id, asked, tab); err != nil {
 		return nil, err
+	}
+	if out.Shown, out.Latest = shown(out.Number), out.Number; len(out.Versions) > 0 {
+		out.Latest = out.Versions[0].Number
 	}
 	if text == nil {
 		return out, v.showFile(ctx, out, asked, tab)
@@ -291,9 +315,13 @@ func (v view) viewer(r *http.Request) (*Viewer, error) {
 	}
 	switch {
 	case tab == tabEdit && out.EditURL != "":
-		out.Editing, out.Follows = &Editing{Text: *text, Base: out.Number}, false
+		out.Editing = &Editing{Text: *text, Base: out.Number}
 	case tab == tabDiff:
-		out.Compare, err = v.compare(ctx, id, asked, r.URL.Query())
+		to := asked
+		if asked == 0 && out.Shown != out.Number { // otherwise all of it is new since the deletion
+			to = out.Shown
+		}
+		out.Compare, err = v.compare(ctx, id, to, r.URL.Query())
 	}
 	v.showText(out, *text, asked, tab)
 	return out, err
@@ -324,6 +352,9 @@ func (v view) showText(out *Viewer, text string, number int, tab string) {
 		tabs = append(tabs, tabDiff)
 	}
 	current := max(0, slices.Index(tabs, tab))
+	if out.Editing != nil {
+		current = -1
+	}
 	out.Tabs = v.tabs(out.ID, number, tabs, current)
 	if out.Compare != nil || out.Editing != nil {
 		return
@@ -374,13 +405,32 @@ func (v view) preview(out *Viewer, text string) {
 	}
 }
 
+// withoutUndone returns the versions without deletions that were undone, and a
+// function that maps each number to that of the version with this content which
+// is left.
+func withoutUndone(all []artel.Version) (left []artel.Version, shown func(int) int) {
+	same := map[int]int{}
+	for _, v := range all {
+		last := len(left) - 1
+		if v.Update == artel.UpdateRestore && last > 0 && left[last].Update == artel.UpdateDelete &&
+			left[last-1].Digest == v.Digest && left[last-1].Title == v.Title {
+			left = left[:last]
+			same[v.Number] = left[last-1].Number
+			continue
+		}
+		left = append(left, v)
+	}
+	return left, func(n int) int { return cmp.Or(same[n], n) }
+}
+
 // versions lists the versions, newest first; tab is the view kept in their
-// links.
-func (v view) versions(ctx context.Context, id artel.ArtifactID, shown int, tab string) ([]Listing, error) {
+// links. A deletion that was undone is left out; see [withoutUndone].
+func (v view) versions(ctx context.Context, id artel.ArtifactID, asked int, tab string) ([]Listing, func(int) int, error) {
 	list, err := v.app.Versions.List(ctx, v.conversation, id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	list, shown := withoutUndone(list)
 	if tab == tabEdit {
 		tab = ""
 	}
@@ -392,26 +442,18 @@ func (v view) versions(ctx context.Context, id artel.ArtifactID, shown int, tab 
 		}
 		out[len(list)-1-i] = Listing{
 			Version: ver, URL: address,
-			By: v.madeBy("", ver.Author), Did: v.locale.Say(updateName(ver.Update), nil),
-			Newest: i == len(list)-1, Current: ver.Number == shown,
+			By: v.madeBy("", ver.Author), Did: v.locale.Say(cmp.Or(updateNames[ver.Update], phrase.PageEdited), nil),
+			Newest: i == len(list)-1, Current: asked > 0 && ver.Number == shown(asked),
 		}
 	}
-	return out, nil
+	return out, shown, nil
 }
 
-// updateName describes the kind of a change.
-func updateName(u artel.UpdateType) phrase.Key {
-	switch u {
-	case artel.UpdateCreate:
-		return phrase.PageCreated
-	case artel.UpdateRewrite:
-		return phrase.PageRewritten
-	case artel.UpdateRestore:
-		return phrase.PageRestored
-	case artel.UpdateRename:
-		return phrase.PageRenamed
-	case artel.UpdateDelete:
-		return phrase.PageRemoved
-	}
-	return phrase.PageEdited
+// updateNames describe the kinds of changes; others are edits.
+var updateNames = map[artel.UpdateType]phrase.Key{
+	artel.UpdateCreate:  phrase.PageCreated,
+	artel.UpdateRewrite: phrase.PageRewritten,
+	artel.UpdateRestore: phrase.PageRestored,
+	artel.UpdateRename:  phrase.PageRenamed,
+	artel.UpdateDelete:  phrase.PageRemoved,
 }

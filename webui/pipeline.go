@@ -219,7 +219,7 @@ func (p Pipeline) level(l pipeline.SettingLevel) EditableLevel {
 
 func stageOf(o settings.Overview, s settings.ProcessorState, l phrase.Locale) Stage {
 	key := "page.processor_" + strings.ReplaceAll(s.ID, "-", "_")
-	out := Stage{ProcessorState: s, Title: translated(l, key, s.Name), About: translated(l, key+"_about", s.Description), Sign: signOf(s.ID), Plugin: !s.Core}
+	out := Stage{ProcessorState: s, Title: translated(l, key, s.Name), About: translated(l, key+"_about", s.Description), Sign: signs[s.ID], Plugin: !s.Core}
 	counts := valuesOf(s.Resolved.Config)
 	for _, f := range s.Fields {
 		value := jsonLine(counts[f.Key])
@@ -233,31 +233,19 @@ func stageOf(o settings.Overview, s settings.ProcessorState, l phrase.Locale) St
 	return out
 }
 
-// signOf is the icon of a built-in processor; "" for others.
-func signOf(id string) string {
-	switch id {
-	case "session-loader":
-		return "history"
-	case "regex-processor":
-		return "scan-text"
-	case "transcription-processor":
-		return "paperclip"
-	case "injection-assembler":
-		return "plus"
-	case "token-limiter":
-		return "scaling"
-	case "merge-system", "merge-roles":
-		return "list-checks"
-	case "convert-system":
-		return "refresh-cw"
-	case "ensure-alternation":
-		return "message-square"
-	case "first-user":
-		return "user"
-	case "asset-resolver":
-		return "link"
-	}
-	return ""
+// signs are the icons of the built-in processors.
+var signs = map[string]string{
+	"session-loader":          "history",
+	"regex-processor":         "scan-text",
+	"transcription-processor": "paperclip",
+	"lore":                    "book-open",
+	"injection-assembler":     "plus",
+	"token-limiter":           "scaling",
+	"merge-system":            "list-checks", "merge-roles": "list-checks",
+	"convert-system":     "refresh-cw",
+	"ensure-alternation": "message-square",
+	"first-user":         "user",
+	"asset-resolver":     "link",
 }
 
 // columnOf returns the setting of a processor on a level. Without a setting,

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
@@ -57,7 +58,7 @@ func (s *site) put(t *testing.T, pairs ...string) answer {
 
 func (s *site) resolved(t *testing.T, id string) settings.ProcessorState {
 	t.Helper()
-	o, err := s.app.Pipeline.Overview(t.Context(), "", "")
+	o, err := s.app.Pipeline.Overview(apptest.Context(t), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,16 +118,16 @@ func TestPipelineForms(t *testing.T) {
 			return !s.resolved(t, "first-user").Resolved.Enabled
 		}},
 		{"order", []string{"do", "place", "id", "stamp", "to", "0", "revision", "0"}, 200, "Moved to position 1 of 7", func() bool {
-			o, err := s.app.Pipeline.Order(t.Context())
+			o, err := s.app.Pipeline.Order(apptest.Context(t))
 			return err == nil && slices.Equal(o.IDs, []string{"stamp", "merge-system", "merge-roles", "convert-system", "ensure-alternation", "first-user", "redact"})
 		}},
 		{"order of a processor with a fixed position", []string{"do", "place", "id", "token-limiter", "to", "0"}, 422, "fixed position", nil},
 		{"reset the order", []string{"do", "reset-order"}, 200, "toast-settings", func() bool {
-			o, err := s.app.Pipeline.Order(t.Context())
+			o, err := s.app.Pipeline.Order(apptest.Context(t))
 			return err == nil && o.Revision == 0
 		}},
 		{"reset a level", []string{"do", "reset-level", "level", "model"}, 200, "toast-settings", func() bool {
-			l, err := s.app.Pipeline.Level(t.Context(), settings.LevelAt{Service: "plain"})
+			l, err := s.app.Pipeline.Level(apptest.Context(t), settings.LevelAt{Service: "plain"})
 			return err == nil && !l.Set && s.resolved(t, "stamp").Model == nil
 		}},
 		{"junk", []string{"do", "dance"}, 422, "unknown action", nil},
@@ -146,7 +147,7 @@ func TestPipelineForms(t *testing.T) {
 
 	// A reset is taken back by what its toast holds.
 	yes := true
-	if _, err := s.app.Pipeline.SetLevel(t.Context(), settings.LevelAt{Service: "plain"}, []pipeline.Setting{{ID: "stamp", Enabled: &yes}, {ID: "lost-plugin"}}, settings.AnyRevision); err != nil {
+	if _, err := s.app.Pipeline.SetLevel(apptest.Context(t), settings.LevelAt{Service: "plain"}, []pipeline.Setting{{ID: "stamp", Enabled: &yes}, {ID: "lost-plugin"}}, settings.AnyRevision); err != nil {
 		t.Fatal(err)
 	}
 	a := s.put(t, "do", "reset-level", "level", "model")
@@ -155,7 +156,7 @@ func TestPipelineForms(t *testing.T) {
 		t.Fatalf("nothing to undo: %.400s", a.body)
 	}
 	a = s.put(t, "do", "undo", "keep", strings.ReplaceAll(keep[1], "&#34;", `"`))
-	if l, err := s.app.Pipeline.Level(t.Context(), settings.LevelAt{Service: "plain"}); a.StatusCode != 200 || err != nil || len(l.Settings) != 2 {
+	if l, err := s.app.Pipeline.Level(apptest.Context(t), settings.LevelAt{Service: "plain"}); a.StatusCode != 200 || err != nil || len(l.Settings) != 2 {
 		t.Errorf("status %d, %+v, %v", a.StatusCode, l, err)
 	}
 

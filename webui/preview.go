@@ -14,6 +14,7 @@ import (
 	"github.com/artelhq/artel/app/inspect"
 	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/run"
+	"github.com/artelhq/artel/run/record"
 )
 
 // A Gauge shows how full the context window would be with the message in the
@@ -29,6 +30,12 @@ type Gauge struct {
 	Pending []string
 	Problem string // why there is no estimate
 }
+
+// Large reports whether a request of this size may exceed a window.
+func (g Gauge) Large() bool { return g.Total > largeRequest }
+
+// largeRequest is the size, in tokens, from which an unknown window matters.
+const largeRequest = 50_000
 
 // A RequestPreview previews the request for the message in the composer.
 type RequestPreview struct {
@@ -151,10 +158,28 @@ func (ui *handler) fillPreview(r *http.Request, id artel.ConversationID, in run.
 type LastCall struct {
 	URL     string // of the inspector
 	Total   int
+	Counted bool // Total is the provider's count, not an estimate
 	Budget  int
 	Percent int
 	Level   string // "", "warn" or "bad"
 	Width   string // of the bar, of 1,000
+}
+
+// tokensOf is the size of the request of a call: as the provider has counted it,
+// otherwise as it was estimated.
+func tokensOf(c record.ContextSummary) (tokens int, counted bool) {
+	if c.Usage != nil && c.Usage.InputTokens > 0 {
+		return int(c.Usage.InputTokens), true
+	}
+	return c.Tokens.Total, false
+}
+
+// Tokens is Total with a sign if it is an estimate.
+func (l LastCall) Tokens() string {
+	if l.Counted {
+		return thousands(l.Total)
+	}
+	return estimate(l.Total)
 }
 
 // lastCall reads the record of a run's last call. There is none before the
@@ -165,7 +190,8 @@ func (ui *handler) lastCall(ctx context.Context, run artel.RunID) (l LastCall, e
 		return l, err
 	}
 	c := list[len(list)-1]
-	l = LastCall{URL: "/r/" + string(run) + "/context/" + itoa(c.Number), Total: c.Tokens.Total, Budget: c.Tokens.Budget}
+	l = LastCall{URL: "/r/" + string(run) + "/context/" + itoa(c.Number), Budget: c.Tokens.Budget}
+	l.Total, l.Counted = tokensOf(c)
 	if l.Budget > 0 {
 		l.Percent = (100*l.Total + l.Budget - 1) / l.Budget
 		l.Width = itoa(min(1000, 1000*l.Total/l.Budget))

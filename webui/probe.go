@@ -16,6 +16,8 @@ import (
 
 // A Mark is a fact learned from calls to a service.
 type Mark struct {
+	Key      string
+	Waiting  bool // another request has to confirm it
 	Text     string
 	OK       bool
 	Source   phrase.Key
@@ -45,10 +47,12 @@ func marksOf(marks []model.Mark, l phrase.Locale) []Mark {
 		if m.Ratio > 0 {
 			continue // listed among the facts
 		}
-		shown := Mark{OK: m.OK, Source: provenanceName(m.Source), At: m.At, Until: m.Until.Local().Format(time.DateOnly), Evidence: m.Evidence}
+		shown := Mark{Key: m.Key(), Waiting: !m.Applies(), OK: m.OK, Source: provenanceName(m.Source), At: m.At, Until: m.Until.Local().Format(time.DateOnly), Evidence: m.Evidence}
 		switch {
 		case m.Limit == "item_bytes" || m.Limit == "request_bytes":
 			shown.Text = l.Say(limitName(string(m.Limit)), nil) + ": " + phrase.Size(m.Value)
+		case m.Field != "":
+			shown.Text = m.Field + ": " + l.Say(phrase.PageMarkNotTaken, nil)
 		case m.Limit != "":
 			shown.Text = l.Say(limitName(string(m.Limit)), nil) + ": " + thousands(int(m.Value))
 		default:
@@ -80,7 +84,7 @@ func limitName(limit string) phrase.Key {
 
 // placed describes a type of media and its place: "Pictures in a tool result".
 func placed(p model.Place, mediaType string, l phrase.Locale) string {
-	kind := l.TypeName(mediaType)
+	kind := typeName(l, mediaType)
 	switch mediaType {
 	case "image/*":
 		kind = l.Say(phrase.PagePictures, nil)
@@ -88,6 +92,15 @@ func placed(p model.Place, mediaType string, l phrase.Locale) string {
 		kind = l.Say(phrase.PageText, nil) // the message itself
 	}
 	return l.Say(phrase.Key("page.place_"+string(p)), map[string]any{"Kind": kind})
+}
+
+// forget drops one mark of a service, or all.
+func (ui *handler) forget(w http.ResponseWriter, r *http.Request) {
+	if err := ui.app.Models.Forget(r.Context(), artel.ServiceID(r.PathValue("id")), r.FormValue("mark")); err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	http.Redirect(w, r, "/settings#models", http.StatusSeeOther)
 }
 
 // reload rediscovers the services and shows them.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/pipeline"
@@ -24,7 +25,7 @@ func TestProfile(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	rules := json.RawMessage(`{"rules":[{"find":"a"}]}`)
-	if _, err := s.app.Profiles.Set(t.Context(), pipeline.Profile{Rules: rules, Language: "pt-BR"}, 0); err != nil {
+	if _, err := s.app.Profiles.Set(apptest.Context(t), pipeline.Profile{Rules: rules, Language: "pt-BR"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if page := s.ask(t, "GET", "/me", "", nil).body; !strings.Contains(page, "<option selected lang=\"\">pt-BR</option>") {
@@ -37,7 +38,7 @@ func TestProfile(t *testing.T) {
 	if a.StatusCode != 303 || a.Header.Get("Location") != "/me?saved" || strings.Contains(a.Header.Get("Set-Cookie"), "language") || !strings.Contains(a.Header.Get("Set-Cookie"), "theme=dark") {
 		t.Errorf("status %d, %v", a.StatusCode, a.Header)
 	}
-	p, err := s.app.Profiles.Find(t.Context())
+	p, err := s.app.Profiles.Find(apptest.Context(t))
 	if err != nil || p.Name != "Ada" || p.Persona != "one\ntwo" || p.Language != "zh" || string(p.Rules) != string(rules) {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -57,7 +58,7 @@ func TestLanguageOfProfile(t *testing.T) {
 	s := newSite(t, demo.Options{})
 	set := func(language string) {
 		t.Helper()
-		if _, err := s.app.Profiles.Set(t.Context(), pipeline.Profile{Name: "Ada", Language: language}, settings.AnyRevision); err != nil {
+		if _, err := s.app.Profiles.Set(apptest.Context(t), pipeline.Profile{Name: "Ada", Language: language}, settings.AnyRevision); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,7 +76,7 @@ func TestLanguageOfProfile(t *testing.T) {
 	}
 	is := func(want string) {
 		t.Helper()
-		if p, err := s.app.Profiles.Find(t.Context()); err != nil || p.Language != want || p.Name != "Ada" {
+		if p, err := s.app.Profiles.Find(apptest.Context(t)); err != nil || p.Language != want || p.Name != "Ada" {
 			t.Errorf("the profile is %+v, %v; want the language %q", p, err, want)
 		}
 	}
@@ -103,7 +104,7 @@ func TestLanguageOfProfile(t *testing.T) {
 func TestSettingsFile(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
-	if _, err := s.app.Profiles.Set(t.Context(), pipeline.Profile{Name: "Ada <b>"}, 0); err != nil {
+	if _, err := s.app.Profiles.Set(apptest.Context(t), pipeline.Profile{Name: "Ada <b>"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	a := s.ask(t, "GET", "/me/settings", "", nil)
@@ -111,7 +112,7 @@ func TestSettingsFile(t *testing.T) {
 		t.Fatalf("%v %v: %s", err, a.Header, a.body)
 	}
 	name := func() string {
-		p, err := s.app.Profiles.Find(t.Context())
+		p, err := s.app.Profiles.Find(apptest.Context(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +164,7 @@ func TestSettingsFile(t *testing.T) {
 func TestProfilePage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
-	_, err := s.app.Profiles.Set(t.Context(), pipeline.Profile{Rules: json.RawMessage(`{"rules":[{"find":"zebra","replace":"tiger","stages":["display"]}]}`)}, 0)
+	_, err := s.app.Profiles.Set(apptest.Context(t), pipeline.Profile{Rules: json.RawMessage(`{"rules":[{"find":"zebra","replace":"tiger","stages":["display"]}]}`)}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

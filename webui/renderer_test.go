@@ -16,6 +16,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/store"
 )
 
@@ -131,7 +132,7 @@ func (s *site) results(t *testing.T, files map[string]string, all func(artel.Con
 	id := s.send(t, "Show me everything.", files)
 	list := all(id)
 	at := time.Now().UTC().Truncate(time.Microsecond)
-	err := s.store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+	err := s.store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error {
 		c, err := tx.Conversations.Get(id)
 		if err != nil {
 			return err

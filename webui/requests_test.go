@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model/provider/demo"
 )
 
@@ -39,7 +40,7 @@ func TestForeignRequests(t *testing.T) {
 			if path == c+"/title" || path == "/settings" {
 				contentType, body = "application/x-www-form-urlencoded", strings.NewReader("title=owned&theme=dark")
 			}
-			req, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+path, body)
+			req, err := http.NewRequestWithContext(apptest.Context(t), "POST", s.URL+path, body)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +140,7 @@ func TestJunk(t *testing.T) {
 		}
 	}
 	for _, last := range []string{"x", "-1", "99999999999999999999", "1.5", "1 OR 1", "\x00"[:0]} {
-		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+		ctx, stop := context.WithTimeout(apptest.Context(t), 5*time.Minute)
 		req, err := http.NewRequestWithContext(ctx, "GET", s.URL+c+"/live?after=junk", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -216,7 +217,7 @@ func TestAnyRequest(t *testing.T) {
 			path = "/" + path
 		}
 		body := rapid.SliceOf(rapid.Byte()).Draw(rt, "body")
-		req, err := http.NewRequestWithContext(t.Context(), rapid.SampledFrom([]string{"GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"}).Draw(rt, "method"), s.URL+path+"?"+q.Encode(), bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(apptest.Context(t), rapid.SampledFrom([]string{"GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"}).Draw(rt, "method"), s.URL+path+"?"+q.Encode(), bytes.NewReader(body))
 		if err != nil {
 			return // no client can ask that
 		}
@@ -235,4 +236,26 @@ func TestAnyRequest(t *testing.T) {
 			rt.Fatalf("%s %s: status %d", req.Method, req.URL, resp.StatusCode)
 		}
 	})
+}
+
+// TestUnknownPath: a program that asks for a path that does not exist reads JSON; a
+// browser gets a page.
+func TestUnknownPath(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, demo.Options{})
+	for accept, want := range map[string]string{"": "application/problem+json", "*/*": "application/problem+json", "text/html,*/*;q=0.8": "text/html"} {
+		r, err := http.NewRequestWithContext(apptest.Context(t), http.MethodGet, s.URL+"/health", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", accept)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = a.Body.Close() // the header is enough
+		if got := a.Header.Get("Content-Type"); a.StatusCode != 404 || !strings.HasPrefix(got, want) {
+			t.Errorf("Accept %q: %d %s, want %s", accept, a.StatusCode, got, want)
+		}
+	}
 }

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,13 +13,14 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/pipeline/rule"
 )
 
 func (s *site) ownRules(t *testing.T) settings.RuleLayer {
 	t.Helper()
-	l, err := s.app.Rules.Layer(t.Context(), settings.RulePlace{Level: settings.RulesOfUser})
+	l, err := s.app.Rules.Layer(apptest.Context(t), settings.RulePlace{Level: settings.RulesOfUser})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,31 +157,7 @@ func TestRules(t *testing.T) {
 	s := inspected(t)
 	b := openTab(t, 1440, 900)
 	axe := newChecker(t, b)
-	look := func(name string) {
-		t.Helper()
-		for _, size := range []struct {
-			name          string
-			width, height int64
-		}{{"narrow", 390, 844}, {"wide", 1440, 900}} {
-			resize(b, size.width, size.height)
-			for _, scheme := range []string{"dark", "light"} {
-				b.Prefer(scheme, true)
-				if scheme == "light" || size.name == "wide" {
-					axe.check("html", map[string]string{"dark": colorRules, "light": allRules}[scheme], name, scheme, size.name)
-				}
-				if screens == "" {
-					continue
-				}
-				shot := small(t, get(b, chromedp.CaptureScreenshot()))
-				if len(shot) > maxScreen {
-					t.Errorf("%s has %d bytes", name, len(shot))
-				}
-				if err := os.WriteFile(filepath.Join(screens, name+"-"+size.name+"-"+scheme+".png"), shot, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
+	look := func(name string) { look(t, b, axe, name, true) }
 
 	// A rule, as it is written.
 	b.Do(chromedp.Navigate(s.URL+"/rules"), see("#rules .rule"))

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
@@ -144,19 +145,19 @@ const prices = "part,supplier,price,days\nframe,Northwind,412.00,9\nframe,Fabrik
 func (s *site) branched(t *testing.T) artel.ConversationID {
 	t.Helper()
 	id := s.send(t, "Which supplier should we take?", map[string]string{"prices.csv": prices})
-	turns, err := s.app.Messages.Turns(t.Context(), id, "", 0)
+	turns, err := s.app.Messages.Turns(apptest.Context(t), id, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := s.app.Events.Last(t.Context(), id)
+	last, err := s.app.Events.Last(apptest.Context(t), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := "Which supplier is cheaper, Northwind or Fabrikam?"
-	if _, err := s.app.Runs.Edit(t.Context(), id, turns[0].ID, run.Edit{Text: &text}); err != nil {
+	if _, err := s.app.Runs.Edit(apptest.Context(t), id, turns[0].ID, run.Edit{Text: &text}); err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range s.app.Events.Follow(t.Context(), id, last, 0) {
+	for e, err := range s.app.Events.Follow(apptest.Context(t), id, last, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +194,7 @@ func (s *site) programs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer photo.Close()
-	staged, err := s.app.Parts().Artifacts.Stage(t.Context(), photo, media.Hint{})
+	staged, err := s.app.Parts().Artifacts.Uploads.Stage(apptest.Context(t), photo, media.Hint{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,9 +227,9 @@ func (s *site) programs(t *testing.T) {
 		{Did: "offloaded", Ref: ref, MediaType: "text/plain", Call: "call_search"},
 	}
 	for _, e := range all {
-		s.app.GatewayLog.Add(t.Context(), e)
+		s.app.GatewayLog.Add(apptest.Context(t), e)
 	}
-	if err := s.app.GatewayLog.Flush(t.Context()); err != nil {
+	if err := s.app.GatewayLog.Flush(apptest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 }

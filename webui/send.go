@@ -31,6 +31,7 @@ type Draft struct {
 	Status   Status
 	Last     LastCall
 	Returned Returned
+	Quiet    bool  // another field of the page takes the focus
 	Window   Gauge // context window estimate; zero until something is typed
 }
 
@@ -98,7 +99,7 @@ func (ui *handler) begin(w http.ResponseWriter, r *http.Request) {
 // cancelled.
 func (ui *handler) abandon(r *http.Request, id artel.ConversationID) {
 	if err := ui.app.Conversations.Delete(context.WithoutCancel(r.Context()), id); err != nil {
-		ui.o.Log.Warn("an empty conversation stays", "conversation", id, "err", err)
+		ui.o.Log.WarnContext(r.Context(), "an empty conversation stays", "conversation", id, "err", err)
 	}
 }
 

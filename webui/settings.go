@@ -3,12 +3,15 @@
 package webui
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
 )
@@ -114,12 +117,17 @@ func (ui *handler) settings(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
+	findings, err := ui.app.Models.Findings(r.Context())
+	if err != nil && !errors.Is(err, artel.Denied) { // only administrators see them
+		ui.fail(w, r, err)
+		return
+	}
 	f.Title = locale(r).Say(phrase.PageSettings, nil)
 	ui.show(w, r, http.StatusOK, "settings.html", struct {
 		frame
-		Findings []model.Finding
-		Doors    []Connection
-	}{f, ui.app.Models.Findings(r.Context()), connections()})
+		Findings    []model.Finding
+		Connections []Connection
+	}{f, findings, ui.connections()})
 }
 
 func (ui *handler) saveSettings(w http.ResponseWriter, r *http.Request) {
@@ -168,13 +176,15 @@ type Connection struct {
 	URL        string     // of Hint; "": none
 }
 
-func connections() []Connection {
+// connections returns shell lines with the command that started the server.
+func (ui *handler) connections() []Connection {
+	serve := cmp.Or(ui.o.Command, "artel serve")
 	return []Connection{
-		{"OpenAI", "key-round", []string{"OPENAI_API_KEY=sk-… artel serve"}, phrase.PageDoorKey, "https://platform.openai.com/api-keys"},
-		{"Anthropic", "key-round", []string{"ANTHROPIC_API_KEY=sk-ant-… artel serve"}, phrase.PageDoorKey, "https://console.anthropic.com/settings/keys"},
-		{"Google Gemini", "key-round", []string{"GEMINI_API_KEY=… artel serve"}, phrase.PageDoorKey, "https://aistudio.google.com/apikey"},
-		{"OpenRouter", "key-round", []string{"OPENROUTER_API_KEY=sk-or-… artel serve"}, phrase.PageDoorKey, "https://openrouter.ai/keys"},
-		{"Ollama", "server", []string{"ollama pull qwen3", "ollama serve", "artel serve"}, phrase.PageDoorLocal, "https://ollama.com/download"},
-		{"OpenAI API", "plug", []string{"OPENAI_BASE_URL=http://127.0.0.1:8000/v1 OPENAI_MODEL=… artel serve"}, phrase.PageDoorOther, ""},
+		{"OpenAI", "key-round", []string{"OPENAI_API_KEY=sk-… " + serve}, phrase.PageDoorKey, "https://platform.openai.com/api-keys"},
+		{"Anthropic", "key-round", []string{"ANTHROPIC_API_KEY=sk-ant-… " + serve}, phrase.PageDoorKey, "https://console.anthropic.com/settings/keys"},
+		{"Google Gemini", "key-round", []string{"GEMINI_API_KEY=… " + serve}, phrase.PageDoorKey, "https://aistudio.google.com/apikey"},
+		{"OpenRouter", "key-round", []string{"OPENROUTER_API_KEY=sk-or-… " + serve}, phrase.PageDoorKey, "https://openrouter.ai/keys"},
+		{"Ollama", "server", []string{"ollama pull qwen3", "ollama serve", serve}, phrase.PageDoorLocal, "https://ollama.com/download"},
+		{"OpenAI API", "plug", []string{"OPENAI_BASE_URL=http://127.0.0.1:8000/v1 " + serve}, phrase.PageDoorOther, ""},
 	}
 }

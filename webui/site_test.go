@@ -15,10 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/httpapi"
@@ -66,6 +69,15 @@ func newSite(t testing.TB, o demo.Options) *site {
 	return newSiteOf(t, setup{demo: o})
 }
 
+// openSite makes a site and opens the page of its new conversation in a tab.
+func openSite(t *testing.T, c setup, width, height int64) (*site, *tab) {
+	t.Helper()
+	s := newSiteOf(t, c)
+	b := openTab(t, width, height)
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	return s, b
+}
+
 func newSiteOf(t testing.TB, c setup) *site {
 	t.Helper()
 	path, blobs := ":memory:", blob.Store(blob.NewMemory())
@@ -78,7 +90,7 @@ func newSiteOf(t testing.TB, c setup) *site {
 		}
 		blobs, closeBlobs = folder, folder.Close
 	}
-	db, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	db, err := sqlite.Open(apptest.Context(t), path, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,13 +121,13 @@ func newSiteOf(t testing.TB, c setup) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Recover(t.Context(), true); err != nil {
+	if _, err := a.Recover(apptest.Context(t), true); err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle(httpapi.Base+"/", httpapi.New(a, httpapi.Options{}))
 	mux.Handle("/", webui.New(a, webui.Options{Version: "test", Samples: os.DirFS("../cmd/artel/samples"), Style: true}))
-	handler := httpapi.Guard(mux)
+	handler := apptest.As(httpapi.Guard(mux))
 	if c.wrap != nil {
 		handler = c.wrap(handler)
 	}
@@ -127,7 +139,7 @@ func newSiteOf(t testing.TB, c setup) *site {
 	server.Start()
 	s := &site{Server: server, app: a, store: db}
 	s.close = sync.OnceFunc(func() {
-		ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
+		ctx, stop := context.WithTimeout(context.WithoutCancel(apptest.Context(t)), 5*time.Minute)
 		defer stop()
 		err := a.Close(ctx)
 		s.CloseClientConnections()
@@ -186,7 +198,7 @@ func script(t *testing.T, scenario string) demo.Options {
 func (s *site) seed(t testing.TB, title string, at time.Time, texts ...string) artel.ConversationID {
 	t.Helper()
 	c := artel.Conversation{ID: artel.NewConversationID(at), Title: title, CreatedAt: at, UpdatedAt: at}
-	err := s.store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+	err := s.store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error {
 		c.Leaf = ""
 		if err := tx.Conversations.Create(c); err != nil {
 			return err
@@ -215,7 +227,7 @@ func (s *site) seed(t testing.TB, title string, at time.Time, texts ...string) a
 // all lists the conversations, the newest first.
 func (s *site) all(t *testing.T) []store.Listed {
 	t.Helper()
-	list, _, err := s.app.Conversations.List(t.Context(), store.ConversationQuery{Page: store.Page{Limit: 500}})
+	list, _, err := s.app.Conversations.List(apptest.Context(t), store.ConversationQuery{Page: store.Page{Limit: 500}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +249,7 @@ func sample(t *testing.T, name string) string {
 
 func waitFinal(t *testing.T, s *site, c artel.ConversationID) {
 	t.Helper()
-	for e, err := range s.app.Events.Follow(t.Context(), c, 0, time.Minute) {
+	for e, err := range s.app.Events.Follow(apptest.Context(t), c, 0, time.Minute) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/webui/webuitest"
 )
 
@@ -51,11 +52,11 @@ func TestSizes(t *testing.T) {
 	}
 	for i, title := range titles {
 		other := s.send(t, fmt.Sprint("title ", i), nil)
-		if _, err := s.app.Conversations.Rename(t.Context(), other, title); err != nil {
+		if _, err := s.app.Conversations.Rename(apptest.Context(t), other, title); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.app.Conversations.Rename(t.Context(), id, titles[0]); err != nil {
+	if _, err := s.app.Conversations.Rename(apptest.Context(t), id, titles[0]); err != nil {
 		t.Fatal(err)
 	}
 	c := s.URL + "/c/" + string(id)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/run"
@@ -26,7 +27,7 @@ import (
 func TestAgentsAndQuestions(t *testing.T) {
 	t.Parallel()
 	s := newSiteOf(t, setup{ask: agent.Permissions{"call_subagent": agent.Ask}})
-	if _, err := s.app.Agents.Create(t.Context(), agent.Definition{
+	if _, err := s.app.Agents.Create(apptest.Context(t), agent.Definition{
 		Name: "hasty", Description: "Waits for nobody.", Prompt: "You are hasty.", Tools: []string{"create_artifact"},
 		Permissions: agent.Permissions{"create_artifact": agent.Ask}, Limits: agent.Limits{Answer: 1},
 	}); err != nil {
@@ -62,12 +63,12 @@ func TestAgentsAndQuestions(t *testing.T) {
 	b.Says(".question.open", "The agent wants to delegate work to", "Allow", "Always on this branch", "Deny")
 	b.Until(`document.querySelectorAll(".question.open").length === 2`)
 	newChecker(t, b).check("#messages", allRules, "question of work")
-	asked, err := s.app.Permissions.List(t.Context(), s.all(t)[0].ID)
+	asked, err := s.app.Permissions.List(apptest.Context(t), s.all(t)[0].ID)
 	if err != nil || len(asked) != 2 {
 		t.Fatalf("there are %d questions, %v", len(asked), err)
 	}
 	s.CloseClientConnections() // while somebody answers elsewhere
-	if _, err := s.app.Permissions.Decide(t.Context(), asked[0].Run, asked[0].ID, artel.Deny, ""); err != nil {
+	if _, err := s.app.Permissions.Decide(apptest.Context(t), asked[0].Run, asked[0].ID, artel.Deny, ""); err != nil {
 		t.Fatal(err)
 	}
 	b.Until(`document.querySelectorAll(".question.open").length === 1 && document.querySelectorAll(".call.waiting").length === 1`)
@@ -104,7 +105,7 @@ func TestRetrying(t *testing.T) {
 	b.Says("#retrying", "too many requests")
 	b.picture("retrying")
 	newChecker(t, b).check("main", allRules, "retrying")
-	if _, err := s.app.Runs.Compact(t.Context(), s.all(t)[0].ID); err != nil { // what people want meanwhile is no end of it
+	if _, err := s.app.Runs.Compact(apptest.Context(t), s.all(t)[0].ID); err != nil { // what people want meanwhile is no end of it
 		t.Fatal(err)
 	}
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 1`)
@@ -127,11 +128,11 @@ func TestOpenEdits(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	id := s.send(t, "first", nil)
-	second, err := s.app.Runs.Send(t.Context(), id, run.Input{Text: "second"})
+	second, err := s.app.Runs.Send(apptest.Context(t), id, run.Input{Text: "second"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range s.app.Events.Follow(t.Context(), id, 0, 0) {
+	for e, err := range s.app.Events.Follow(apptest.Context(t), id, 0, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +140,7 @@ func TestOpenEdits(t *testing.T) {
 			break
 		}
 	}
-	turns, err := s.app.Messages.Turns(t.Context(), id, "", 0)
+	turns, err := s.app.Messages.Turns(apptest.Context(t), id, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,19 +156,19 @@ func TestOpenEdits(t *testing.T) {
 			t.Errorf("%s the field has %q", when, got)
 		}
 	}
-	if _, err := s.app.Runs.Edit(t.Context(), id, turns[len(turns)-1].ID, run.Edit{}); err != nil {
+	if _, err := s.app.Runs.Edit(apptest.Context(t), id, turns[len(turns)-1].ID, run.Edit{}); err != nil {
 		t.Fatal(err)
 	}
 	b.Until(`document.querySelector("#messages > .message:not(:first-child) .siblings")?.innerText.includes("2/2") && !document.querySelector("#status.active")`)
 	typed("with another answer below it,")
 	b.on(".rewriting textarea")
-	if _, err := s.app.Messages.Mute(t.Context(), id, turns[0].ID, true); err != nil {
+	if _, err := s.app.Messages.Mute(apptest.Context(t), id, turns[0].ID, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.app.Messages.Mute(t.Context(), id, turns[0].ID, false); err != nil {
+	if _, err := s.app.Messages.Mute(apptest.Context(t), id, turns[0].ID, false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.app.Conversations.Switch(t.Context(), id, turns[len(turns)-1].ID); err != nil {
+	if _, err := s.app.Conversations.Switch(apptest.Context(t), id, turns[len(turns)-1].ID); err != nil {
 		t.Fatal(err)
 	}
 	b.Until(`document.querySelector("#messages > .message:not(:first-child) .siblings")?.innerText.includes("1/2")`)

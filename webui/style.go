@@ -42,7 +42,7 @@ func (ui *handler) style(w http.ResponseWriter, r *http.Request) {
 		[]string{"paper", "raised", "sunken", "hover", "ink", "quiet", "line", "edge", "accent", "accent-soft", "good", "good-soft", "warn", "warn-soft", "bad", "bad-soft"},
 		ui.assets.icons(),
 		[]Message{
-			{ID: "msg_style_1", Role: artel.RoleUser, At: time.Now(), Said: render.Text("What a person says."), Files: []File{{Name: "workbench.png", Icon: "image", About: "PNG image · 12.0 KB"}}},
+			{ID: "msg_style_1", Role: artel.RoleUser, At: time.Now(), UserText: render.Text("What a person says."), Files: []File{{Name: "workbench.png", Icon: "image", About: "PNG image · 12.0 KB"}}},
 			{
 				ID: "msg_style_2", Role: artel.RoleAssistant, At: time.Now(), Reasoning: "What the model thought.",
 				Body:  v.blocks("m-msg_style_2-b", styleText),

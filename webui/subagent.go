@@ -24,7 +24,7 @@ type Subagent struct {
 	Before   string // selector of the threads of later calls; "": none
 	Folds    bool   // it has just ended
 	Agent    artel.AgentName
-	State    string // running, done, failed
+	State    string // running, done, stopped, failed
 	Asks     bool   // it or a nested subagent has an open question
 	Messages []Message
 }
@@ -73,20 +73,19 @@ func (m Message) endThreads() {
 	for i := range m.Subagents {
 		s := &m.Subagents[i]
 		for _, c := range m.Calls {
-			if c.ID == s.Call && (c.State == stateDone || c.State == stateFailed) {
-				s.end(c.State == stateDone)
+			if c.ID == s.Call && (c.State == stateDone || c.State == stateStopped || c.State == stateFailed) {
+				s.end(c.State)
 			}
 		}
 	}
 }
 
-// end sets the outcome of a thread; the last answer of a failed one is marked
-// as cut off.
-func (s *Subagent) end(ok bool) {
-	if s.State = stateDone; ok {
+// end sets the outcome of a thread, which is that of its call; the last answer of
+// one that was stopped or failed is marked as cut off.
+func (s *Subagent) end(state string) {
+	if s.State = state; state == stateDone {
 		return
 	}
-	s.State = stateFailed
 	if n := len(s.Messages); n > 0 {
 		last := &s.Messages[n-1]
 		last.Partial = last.Role == artel.RoleAssistant && len(last.Calls) == 0
@@ -98,7 +97,7 @@ func (v *view) subagent(ctx context.Context, thread []artel.Message, active arte
 	first, last := thread[0], thread[len(thread)-1]
 	s := Subagent{ID: subagentID(first.Run, first.Within), Into: "#" + callsID(first.Parent), Agent: first.Agent, State: stateDone}
 	if last.Role != artel.RoleAssistant || artel.HasCalls(last.Parts) {
-		s.State = stateFailed
+		s.State = stateStopped
 		if first.Run == active {
 			s.State, s.Asks = stateRunning, asksIn(v.asked, first.Run, first.Within)
 		}
@@ -181,14 +180,18 @@ func (s *stream) subagentCompleted(ctx context.Context, out *bytes.Buffer, e art
 	if v.asked, err = s.app.Permissions.List(ctx, s.conversation); err != nil {
 		return err
 	}
-	if v.told, err = s.loadEvents(ctx); err != nil {
+	if v.events, err = s.loadEvents(ctx); err != nil {
 		return err
 	}
 	shown, err := v.subagent(ctx, all, "")
 	if err != nil {
 		return err
 	}
-	shown.end(p.OK)
+	state := stateFailed
+	if p.OK {
+		state = stateDone
+	}
+	shown.end(state)
 	shown.Folds = true // otherwise the user's folding would be kept
 	delete(s.answers, e.Within)
 	return s.put(out, "subagent", shown)

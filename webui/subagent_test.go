@@ -13,6 +13,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/webui/webuitest"
 )
@@ -29,7 +30,7 @@ func TestSubagentThreads(t *testing.T) {
 		t.Fatalf("%d threads on the page:\n%s", n, page)
 	}
 	whole := elements(t, page)
-	last, err := s.app.Events.Last(t.Context(), id)
+	last, err := s.app.Events.Last(apptest.Context(t), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +118,11 @@ func chief(t *testing.T, text string) (*site, artel.Conversation) {
 		{Name: "middle", Prompt: "You pass it on.", Subagents: []artel.AgentName{"deep"}},
 		{Name: "chief", Prompt: "You lead.", Subagents: []artel.AgentName{"middle", "scribe"}},
 	} {
-		if _, err := s.app.Agents.Create(t.Context(), d); err != nil {
+		if _, err := s.app.Agents.Create(apptest.Context(t), d); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c, err := s.app.Conversations.Create(t.Context(), app.NewConversation{Agent: "chief"})
+	c, err := s.app.Conversations.Create(apptest.Context(t), app.NewConversation{Agent: "chief"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestSubagentsAsk(t *testing.T) {
 	b.Until(`document.querySelectorAll(".subagent.done").length === 3 && document.querySelectorAll("summary.asks").length === 0`)
 	b.sameAnew()
 	b.Until(`document.querySelectorAll(".subagent .question .deny, .subagent .question .allow").length === 2`)
-	if _, _, err := s.app.Artifacts.Find(t.Context(), c.ID, "tide", ""); !errors.Is(err, artel.NotFound) {
+	if _, _, err := s.app.Artifacts.Find(apptest.Context(t), c.ID, "tide", ""); !errors.Is(err, artel.NotFound) {
 		t.Errorf("what was denied is there: %v", err)
 	}
 }

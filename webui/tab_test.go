@@ -169,9 +169,7 @@ const atEnd = `((s) => s.scrollHeight - s.scrollTop - s.clientHeight < 2)(docume
 // The bench notices what a page complains of, and forgives what it is told to.
 func TestTabNoticesComplaints(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, demo.Options{})
-	b := openTab(t, 800, 600)
-	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	_, b := openSite(t, setup{demo: demo.Options{}}, 800, 600)
 	if got := b.Complaints(); len(got) > 0 {
 		t.Fatalf("the start page complains: %q", got)
 	}

@@ -59,7 +59,7 @@ func (v view) summaryPlace(p artel.CompactionCompleted) (replaced int, url strin
 // insertChanges inserts the model changes into a thread: before the next message of the
 // run, or after its last.
 func (v view) insertChanges(ctx context.Context, thread []Message, within artel.CallPath) {
-	for _, e := range v.told.changes {
+	for _, e := range v.events.changes {
 		if e.Within != within {
 			continue
 		}
@@ -186,9 +186,18 @@ const retryLookback = 50
 
 // retryAt is the newest pending retry up to the event last; nil: none.
 func (v view) retryAt(ctx context.Context, last artel.Seq) (*artel.Event, error) {
-	events, err := v.app.Events.Page(ctx, v.conversation, max(0, last-retryLookback), int(min(last, retryLookback)))
-	if err != nil {
-		return nil, err
+	var events []artel.Event
+	for from := max(0, last-retryLookback); from < last; {
+		page, err := v.app.Events.Page(ctx, v.conversation, from, int(last-from))
+		if err != nil || len(page) == 0 {
+			return nil, err
+		}
+		for i := range page {
+			if from = page[i].Seq; page[i].Type != artel.EventRetrying {
+				page[i].Data = nil // which may be long
+			}
+		}
+		events = append(events, page...)
 	}
 	type thread struct {
 		run    artel.RunID

@@ -26,8 +26,10 @@ func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
 // Money is the known cost; "": unknown. An unknown cost is never shown as zero.
 func (u Usage) Money() string {
 	switch usd := u.Cost.USD; {
-	case u.Cost.Calls == 0:
+	case u.Cost.Calls == 0 && u.Calls > 0:
 		return ""
+	case usd == 0:
+		return "$0"
 	case usd > 0 && usd < 0.0001:
 		return "< $0.0001"
 	case usd < 1:

@@ -18,7 +18,7 @@ func TestMoney(t *testing.T) {
 		unknown int
 	}{
 		{artel.Cost{}, 3, "", 3},
-		{artel.Cost{Calls: 2}, 2, "$0.0000", 0},
+		{artel.Cost{Calls: 2}, 2, "$0", 0},
 		{artel.Cost{USD: 0.00001, Calls: 1}, 1, "< $0.0001", 0},
 		{artel.Cost{USD: 0.01234, Calls: 1}, 4, "$0.0123", 3},
 		{artel.Cost{USD: 12.345, Calls: 4}, 4, "$12.35", 0},

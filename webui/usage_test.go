@@ -15,6 +15,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/store"
@@ -24,16 +25,14 @@ import (
 // conversation is summed up with a button, and the summary muted again.
 func TestCounters(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, demo.Options{})
-	b := openTab(t, 1440, 900)
-	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	_, b := openSite(t, setup{demo: demo.Options{}}, 1440, 900)
 	b.send("Look around.")
 	b.rest()
 	b.Until(`document.readyState === "complete"`)
 	b.Until(`document.querySelector("#progress").innerText.includes("2/2")`)
-	b.Until(`document.querySelector(".message:last-child footer").innerText.includes("cost unknown")`)
+	b.Until(`document.querySelector(".message:last-child footer").innerText.includes("$0")`)
 	b.Says(".message:last-child footer", "Demo", "tokens")
-	b.Says("#total > summary", "tokens", "cost unknown")
+	b.Says("#total > summary", "tokens", "$0")
 	b.sameAnew()
 
 	b.Do(click("#total > summary"), see("#total form"))
@@ -60,12 +59,16 @@ func TestLimitsAreTold(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	id := s.send(t, "hello", nil)
-	turns, err := s.app.Messages.Turns(t.Context(), id, "", 1)
+	turns, err := s.app.Messages.Turns(apptest.Context(t), id, "", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for code, want := range map[string]string{artel.CodeLimitTurns: "limit of model calls", artel.CodeLimitCost: "cost limit", artel.CodeLimitTime: "time limit"} {
-		err := s.store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+	for code, want := range map[string]string{artel.CodeLimitTurns: "limit of model calls", artel.CodeLimitCost: "cost limit", artel.CodeLimitTime: "time limit", artel.CodeLimitCostUnknown: "price of this model is not known"} {
+		hint := "Send a message to continue"
+		if code == artel.CodeLimitCostUnknown {
+			hint = "Set the price"
+		}
+		err := s.store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error {
 			r, err := tx.Runs.Get(turns[0].Run)
 			if err != nil {
 				return err
@@ -76,7 +79,7 @@ func TestLimitsAreTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if body := s.ask(t, "GET", "/c/"+string(id), "", nil).body; !strings.Contains(body, want) || !strings.Contains(body, "Send a message to continue") || strings.Contains(body, "in English") {
+		if body := s.ask(t, "GET", "/c/"+string(id), "", nil).body; !strings.Contains(body, want) || !strings.Contains(body, hint) || strings.Contains(body, "in English") {
 			t.Errorf("%s is told as\n%s", code, body)
 		}
 	}
@@ -91,9 +94,8 @@ func TestSteeringScenario(t *testing.T) {
 	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.steer()
 	b.Do(click(`.question.open button[value="allow"]`))
-	b.Until(`document.querySelectorAll("#waiting .queued").length === 0`)
-	b.rest()
-	b.Says("#messages", "Allowed", "sent during the run", "I have heard you", "this was your next message")
+	b.steered()
+	b.Says("#messages", "Allowed", "sent during the run", "I have heard you")
 	b.sameAnew()
 }
 
@@ -118,6 +120,14 @@ func (b *tab) steer() {
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 1`)
 	b.Do(write("Pier 4 is closed, too."), press("\r", chromedp.ModifierCtrl))
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 2`)
+}
+
+// steered waits until both messages have their answers. Between the end of a run
+// and the start of the next one, the page shows no run and no message that waits.
+func (b *tab) steered() {
+	b.T.Helper()
+	b.Until(`document.querySelector("#messages").innerText.includes("this was your next message")`)
+	b.rest()
 }
 
 // Where the model is chosen for each message, by default, the answer says which
@@ -178,7 +188,7 @@ func TestServiceChanges(t *testing.T) {
 		if asked, said := strings.Index(page, ">hello<"), strings.Index(page, "Here I am."); at < asked || answered && at > said || answered != (said > 0) {
 			t.Errorf("it stands at %d, the question at %d, the answer at %d", at, asked, said)
 		}
-		last, err := s.app.Events.Last(t.Context(), id)
+		last, err := s.app.Events.Last(apptest.Context(t), id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,8 +25,8 @@ type Value struct {
 	Embedded      bool          // URL is a data URI: nothing to link to
 	Width, Height int           // of a picture or video, in pixels; 0: unknown
 	Name          string
-	File          File // metadata on its card
-	Way           Way  // how a model received it
+	File          File     // metadata on its card
+	Delivery      Delivery // how a model received it
 }
 
 // The kinds of values.
@@ -73,7 +73,7 @@ func (v view) result(m artel.MessageID, first int, res artel.ToolResult) []Value
 	for _, p := range res.Parts {
 		if media, ok := p.(artel.Media); ok {
 			shown := v.media(media)
-			shown.Way = v.wayOf(m, first+len(out))
+			shown.Delivery = v.deliveryOf(m, first+len(out))
 			out = append(out, shown)
 		}
 	}
@@ -191,7 +191,7 @@ func (v view) serverFile(s facts, address string) Value {
 func (v view) card(s facts, address string) File {
 	var about []string
 	if s.mediaType != "" {
-		about = append(about, v.locale.TypeName(s.mediaType))
+		about = append(about, typeName(v.locale, s.mediaType))
 	}
 	if s.size > 0 {
 		about = append(about, phrase.Size(s.size))

@@ -53,9 +53,7 @@ func toolCall(t *testing.T, id, name string, args map[string]any) artel.ToolCall
 func TestLiveViewer(t *testing.T) {
 	t.Parallel()
 	calls, answers := calling()
-	s := newSiteOf(t, setup{model: answers})
-	b := openTab(t, 1440, 900)
-	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	_, b := openSite(t, setup{model: answers}, 1440, 900)
 	b.send("keep notes")
 	calls <- toolCall(t, "c1", "create_artifact", map[string]any{"id": "notes", "title": "Notes", "content": "# Notes\n\nfirst paragraph\n\nsecond paragraph\n"})
 	b.Do(see("#a-notes .live"), click("#a-notes a"), see("#viewer .block"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
 )
 
@@ -39,9 +40,7 @@ func echoing() (may chan<- struct{}, answers model.Provider) {
 func TestWaitingMessages(t *testing.T) {
 	t.Parallel()
 	may, answers := echoing()
-	s := newSiteOf(t, setup{model: answers})
-	b := openTab(t, 1280, 800)
-	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	_, b := openSite(t, setup{model: answers}, 1280, 800)
 	b.send("first")
 	b.Do(see("#status .queue"))
 
@@ -87,8 +86,8 @@ func TestWaitingMessages(t *testing.T) {
 	b.Until(`document.querySelector("#messages .injected") !== null`)
 	b.Says("#messages", "I was told: first", "a wish", "sent during the run")
 	may <- struct{}{}
-	b.Until(`document.querySelectorAll("#waiting .queued").length === 0`)
-	b.Says("#messages", "I was told: a wish", "begun", "third")
+	b.Until(`document.querySelectorAll("#waiting .queued").length === 0 && document.querySelector("#messages").innerText.includes("third")`)
+	b.Says("#messages", "I was told: a wish", "begun")
 	may <- struct{}{}
 	b.rest()
 	b.Says("#messages .message:last-child", "third")
@@ -137,7 +136,7 @@ func TestWaitingWithoutScript(t *testing.T) {
 			t.Fatalf("%s: status %d: %s", how, a.StatusCode, a.body)
 		}
 	}
-	w, err := s.app.Runs.Waiting(t.Context(), id)
+	w, err := s.app.Runs.Waiting(apptest.Context(t), id)
 	if err != nil || len(w.Queued) != 1 || len(w.Injections) != 1 || w.Injections[0].Text != "more by tell" {
 		t.Fatalf("what waits is %+v, %v", w, err)
 	}

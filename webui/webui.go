@@ -25,6 +25,7 @@ import (
 	"embed"
 	"errors"
 	"html/template"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -45,6 +46,7 @@ var templates embed.FS
 // Options are optional settings.
 type Options struct {
 	Version string       // shown in the footer; "": "dev"
+	Command string       // that started the server, for shell lines to copy; "": "artel serve"
 	Samples fs.FS        // sample files in its root; nil: none
 	Style   bool         // serve the style page at /ui/style
 	Log     *slog.Logger // nil: slog.Default
@@ -128,6 +130,11 @@ func (ui *handler) routes() http.Handler {
 	mux.HandleFunc("POST /agents/a/{name}/edit", ui.saveAgent)
 	mux.HandleFunc("POST /agents/a/{name}/delete", ui.deleteAgent)
 	mux.HandleFunc("POST /agents/a/{name}/try", ui.tryAgent)
+	mux.HandleFunc("POST /agents/a/{name}/begin", ui.beginWith)
+	mux.HandleFunc("GET /books", ui.books)
+	mux.HandleFunc("POST /books/import", ui.importFile)
+	mux.HandleFunc("GET /books/b/{name}", ui.book)
+	mux.HandleFunc("POST /books/b/{name}", ui.changeBook)
 	mux.HandleFunc("GET /settings", ui.settings)
 	mux.HandleFunc("POST /settings", ui.saveSettings)
 	mux.HandleFunc("GET /me", ui.profile)
@@ -138,12 +145,26 @@ func (ui *handler) routes() http.Handler {
 	mux.HandleFunc("POST /pipeline", ui.changePipeline)
 	mux.HandleFunc("POST /models/reload", ui.reload)
 	mux.HandleFunc("POST /models/{id}/probe", ui.probe)
+	mux.HandleFunc("POST /models/{id}/forget", ui.forget)
 	mux.HandleFunc("GET /sample/{name}", ui.sample)
+	mux.HandleFunc("GET /login", ui.emptyLogin)
+	mux.HandleFunc("POST /login", ui.logIn)
+	mux.HandleFunc("POST /logout", ui.logOut)
+	mux.HandleFunc("GET /setup", ui.emptyLogin)
+	mux.HandleFunc("POST /setup", ui.setUp)
+	mux.HandleFunc("GET /invite", ui.emptyLogin)
+	mux.HandleFunc("POST /invite", ui.acceptInvitation)
 	mux.Handle("GET /static/", ui.assets)
 	if ui.o.Style {
 		mux.HandleFunc("GET /ui/style", ui.style)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if !wantsFragment(r) && !strings.Contains(r.Header.Get("Accept"), "text/html") {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"title":"Not Found","status":404,"code":"not_found","detail":"there is nothing at this path; the API is below /api/v1, the APIs of model providers below /v1 and /v1beta"}`)
+			return
+		}
 		ui.fail(w, r, artel.Errorf(artel.NotFound, "webui", "", "%s", locale(r).Say(phrase.PageNothingHere, nil)))
 	})
 	return mux
@@ -177,6 +198,7 @@ func secured(next http.Handler, cdn string) http.Handler {
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "same-origin")
+		h.Set("X-DNS-Prefetch-Control", "off") // a model can write what it read into the names of links
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		next.ServeHTTP(w, r)
 	})
@@ -203,7 +225,7 @@ func (ui *handler) fragments(w http.ResponseWriter, r *http.Request, status int,
 	var buf bytes.Buffer
 	for _, p := range parts {
 		if err := ui.render(&buf, locale(r), p.name, p.data); err != nil {
-			ui.o.Log.Error("a page could not be rendered", "page", p.name, "err", err)
+			ui.o.Log.ErrorContext(r.Context(), "a page could not be rendered", "page", p.name, "err", err)
 			http.Error(w, "internal error", http.StatusInternalServerError)
 			return
 		}
@@ -237,15 +259,16 @@ func redirect(w http.ResponseWriter, r *http.Request, url string) {
 
 // statuses maps error kinds to HTTP statuses.
 var statuses = map[artel.Kind]int{
-	artel.Invalid:     http.StatusUnprocessableEntity,
-	artel.NotFound:    http.StatusNotFound,
-	artel.Conflict:    http.StatusConflict,
-	artel.Denied:      http.StatusForbidden,
-	artel.TooLarge:    http.StatusRequestEntityTooLarge,
-	artel.Unsupported: http.StatusUnsupportedMediaType,
-	artel.Unavailable: http.StatusServiceUnavailable,
-	artel.Canceled:    499,
-	artel.Internal:    http.StatusInternalServerError,
+	artel.Invalid:         http.StatusUnprocessableEntity,
+	artel.NotFound:        http.StatusNotFound,
+	artel.Conflict:        http.StatusConflict,
+	artel.Denied:          http.StatusForbidden,
+	artel.Unauthenticated: http.StatusUnauthorized,
+	artel.TooLarge:        http.StatusRequestEntityTooLarge,
+	artel.Unsupported:     http.StatusUnsupportedMediaType,
+	artel.Unavailable:     http.StatusServiceUnavailable,
+	artel.Canceled:        499,
+	artel.Internal:        http.StatusInternalServerError,
 }
 
 // explanations are the phrases of errors that a click can cause. Others keep the
@@ -263,7 +286,7 @@ var explanations = map[string]phrase.Key{
 func (ui *handler) explain(r *http.Request, err error) (int, string) {
 	kind := artel.KindOf(err)
 	if kind == artel.Internal {
-		ui.o.Log.Error("a page failed", "path", r.URL.Path, "err", err)
+		ui.o.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "err", err)
 		return statuses[kind], locale(r).Say(phrase.PageOurFault, nil)
 	}
 	if k, ok := explanations[artel.CodeOf(err)]; ok {
@@ -286,7 +309,7 @@ func (ui *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	whole.URL.RawQuery = "" // the unfiltered list: the filter may have caused the error
 	f, ferr := ui.frame(whole, "")
 	if ferr != nil && !errors.Is(ferr, r.Context().Err()) {
-		ui.o.Log.Error("a page failed", "path", r.URL.Path, "err", ferr)
+		ui.o.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "err", ferr)
 	}
 	f.Title = locale(r).Say(phrase.PageFailedTitle, nil)
 	if status == http.StatusNotFound {
@@ -338,6 +361,7 @@ func (ui *handler) home(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
+	f.Title = locale(r).Say(phrase.PageNew, nil)
 	if id, err := artel.ParseConversationID(r.URL.Query().Get("deleted")); err == nil {
 		if _, err := ui.app.Conversations.Find(r.Context(), id); err != nil { // otherwise it was restored already
 			f.Toast = deletedToast(locale(r), id)
@@ -355,10 +379,10 @@ func (ui *handler) showHome(w http.ResponseWriter, r *http.Request, status int, 
 	}
 	ui.show(w, r, status, "home.html", struct {
 		frame
-		Draft   Draft
-		Samples []Sample
-		Doors   []Connection
-	}{f, d, ui.samples, connections()})
+		Draft       Draft
+		Samples     []Sample
+		Connections []Connection
+	}{f, d, ui.samples, ui.connections()})
 }
 
 func (ui *handler) cancel(w http.ResponseWriter, r *http.Request) {

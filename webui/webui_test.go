@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/store"
@@ -32,13 +33,14 @@ type answer struct {
 
 func (s *site) ask(t *testing.T, method, path, contentType string, body io.Reader, header ...string) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, body)
+	req, err := http.NewRequestWithContext(apptest.Context(t), method, s.URL+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
+	req.Header.Set("Accept", "text/html,*/*;q=0.8") // as browsers do
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
@@ -239,7 +241,7 @@ func TestBadForms(t *testing.T) {
 			}
 		})
 	}
-	list, _, err := s.app.Conversations.List(t.Context(), store.ConversationQuery{})
+	list, _, err := s.app.Conversations.List(apptest.Context(t), store.ConversationQuery{})
 	if err != nil || len(list) > 0 {
 		t.Errorf("%d conversations are left (%v)", len(list), err)
 	}
@@ -265,7 +267,7 @@ func TestRefusedFiles(t *testing.T) {
 	if a := send(path, "third", "c.txt", "nobody"); a.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("status %d for a service that there is not", a.StatusCode)
 	}
-	list, err := s.app.Artifacts.List(t.Context(), artel.ConversationID(strings.TrimPrefix(path, "/c/")), "")
+	list, err := s.app.Artifacts.List(apptest.Context(t), artel.ConversationID(strings.TrimPrefix(path, "/c/")), "")
 	if err != nil || len(list) != 2 || list[0].ID != "a.txt" || list[1].ID != "b.txt" {
 		t.Errorf("got %v, %v", list, err)
 	}
@@ -318,7 +320,7 @@ func TestResume(t *testing.T) {
 	s := newSite(t, script(t, "-- turn 1 --\n@think Let me see.\nI write it down.\n"+
 		"@call create_artifact {\"id\": \"notes\", \"title\": \"Notes\", \"content\": \"# Notes\"}\n-- turn 2 --\nIt stands in [the notes](artifact:notes).\n"))
 	id := s.send(t, "look", map[string]string{"a.md": "# A\n"})
-	last, err := s.app.Events.Last(t.Context(), id)
+	last, err := s.app.Events.Last(apptest.Context(t), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +336,7 @@ func TestResume(t *testing.T) {
 // returns the frames.
 func (s *site) fragments(t *testing.T, id artel.ConversationID, after, last artel.Seq) []string {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(apptest.Context(t))
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, "GET", s.URL+"/c/"+string(id)+"/live", nil)
 	if err != nil {

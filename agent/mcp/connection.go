@@ -21,6 +21,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/internal/process"
 )
 
 // A connection is a server with its current state.
@@ -93,7 +94,9 @@ func (c *connection) connect(ctx context.Context) error {
 	// Closing the connection stops a program; it is killed only if it stays.
 	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
-	session, err := client.Connect(connecting, c.transport(alive), nil)
+	transport, end := c.transport(alive)
+	defer end()
+	session, err := client.Connect(connecting, transport, nil)
 	if err != nil {
 		return err
 	}
@@ -185,19 +188,35 @@ func (c *connection) list(ctx context.Context, session *sdk.ClientSession) error
 }
 
 // transport returns a new transport to the server. A program is killed when ctx
-// ends.
-func (c *connection) transport(ctx context.Context) sdk.Transport {
+// ends; end kills what is left of it and of the programs that it started.
+func (c *connection) transport(ctx context.Context) (t sdk.Transport, end func()) {
 	if p := c.server.Process; p != nil {
 		cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
 		cmd.Env, cmd.Dir = p.Env, p.Dir
 		cmd.Stderr = &stderrLog{c: c}
 		cmd.WaitDelay = 2 * time.Second
-		return &sdk.CommandTransport{Command: cmd, TerminateDuration: 2 * time.Second}
+		group := process.Lead(cmd)
+		end = func() { _ = group.Kill() } // usually nothing is left
+		return groupTransport{&sdk.CommandTransport{Command: cmd, TerminateDuration: 2 * time.Second}, group}, end
 	}
 	r := c.server.Remote
 	client := *r.Client
 	client.Transport = headerTransport{r.Client.Transport, r.Header}
-	return &sdk.StreamableClientTransport{Endpoint: r.URL, HTTPClient: &client, MaxRetries: 2}
+	return &sdk.StreamableClientTransport{Endpoint: r.URL, HTTPClient: &client, MaxRetries: 2}, func() {}
+}
+
+// A groupTransport starts a program as the leader of a group.
+type groupTransport struct {
+	*sdk.CommandTransport
+	group *process.Group
+}
+
+func (t groupTransport) Connect(ctx context.Context) (sdk.Connection, error) {
+	conn, err := t.CommandTransport.Connect(ctx)
+	if err == nil {
+		_ = t.group.Started() // without it the program alone is ended
+	}
+	return conn, err
 }
 
 // A headerTransport adds headers to each request.

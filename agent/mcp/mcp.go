@@ -137,7 +137,7 @@ func (p *Pool) has(name string) bool {
 }
 
 // Run keeps all connections until ctx ends, and returns after they are closed
-// and the programs have ended.
+// and the programs have ended, with all programs that these started.
 func (p *Pool) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, c := range p.servers {

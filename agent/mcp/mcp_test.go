@@ -11,9 +11,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,12 +25,14 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent/mcp"
 	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/internal/fetch"
 	"github.com/artelhq/artel/internal/fetch/fetchtest"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/sqlite/sqlitetest"
 )
 
 // TestMain is also the program that tests start as an MCP server.
@@ -37,6 +40,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv("MCP_SERVER") == "" {
 		goleak.VerifyTestMain(m)
 		return
+	}
+	if file := os.Getenv("MCP_CHILD"); file != "" { // as npx does: the work is done by a program that it starts
+		child := exec.Command("sleep", "1000")
+		if err := child.Start(); err != nil {
+			os.Exit(1)
+		}
+		if err := os.WriteFile(file, []byte(strconv.Itoa(child.Process.Pid)), 0o600); err != nil {
+			os.Exit(1)
+		}
 	}
 	fmt.Fprintln(os.Stderr, "the key is", os.Getenv("KEY"))
 	if err := newServer(nil).Run(context.Background(), &sdk.StdioTransport{}); err != nil {
@@ -115,38 +127,23 @@ type bench struct {
 	t    *testing.T
 	pool *mcp.Pool
 	env  tool.Env
-	log  *safeBuffer
+	log  *apptest.Log
 }
 
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
+// patient returns limits that no slow machine reaches.
+func patient() mcp.Limits { return mcp.Limits{Connect: 5 * time.Minute, Call: 5 * time.Minute} }
 
 func newBench(t *testing.T, s mcp.Server) *bench {
 	t.Helper()
-	b := &bench{t: t, log: &safeBuffer{}}
+	b := &bench{t: t, log: &apptest.Log{}}
 	var err error
+	if s.Limits == (mcp.Limits{}) {
+		s.Limits = patient()
+	}
 	if b.pool, err = mcp.NewPool([]mcp.Server{s}, slog.New(slog.NewTextHandler(b.log, nil))); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := sqlitetest.Open(t, sqlite.Memory)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); b.pool.Run(ctx) }()

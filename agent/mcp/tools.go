@@ -183,7 +183,7 @@ func (w *writer) bytes(ctx context.Context, b []byte, mediaType, filename string
 		w.texts = append(w.texts, fmt.Sprintf("[%s, %d bytes]", info.MediaType, len(b)))
 		return nil
 	}
-	staged, err := w.env.Artifacts.Stage(ctx, bytes.NewReader(b), media.Hint{DeclaredType: mediaType, Filename: filename})
+	staged, err := w.env.Artifacts.Uploads.Stage(ctx, bytes.NewReader(b), media.Hint{DeclaredType: mediaType, Filename: filename})
 	if err != nil {
 		return err
 	}

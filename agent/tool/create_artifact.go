@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"fmt"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/media/scrub"
 )
 
@@ -18,24 +19,17 @@ var createDoc string
 const defaultType = "text/markdown"
 
 type createArgs struct {
-	ID          string `json:"id" jsonschema:"1 to 64 letters, digits, _ . or -; never changes, e.g. task_plan or market_report"`
-	Title       string `json:"title" jsonschema:"what people see"`
-	Content     string `json:"content" jsonschema:"the whole text"`
-	MediaType   string `json:"media_type,omitempty" jsonschema:"such as text/markdown (the default), text/plain, text/html, text/csv, application/json, text/x-python"`
-	ContentType string `json:"content_type,omitempty" jsonschema:"another name for media_type"`
+	artifactArg
+	Title       string `json:"title"`
+	Content     string `json:"content"`
+	MediaType   string `json:"media_type,omitempty" jsonschema:"default text/markdown"`
+	ContentType string `json:"content_type,omitempty"`
 }
 
 func createArtifact() Tool {
-	t := Func("create_artifact", createDoc, func(ctx context.Context, e *Env, in createArgs) (Result, error) {
-		id, err := parseID(e, in.ID)
-		if err != nil {
-			return failure(err)
-		}
+	t := changing("create_artifact", createDoc, func(ctx context.Context, e *Env, id artel.ArtifactID, in createArgs) (artel.Artifact, string, error) {
 		a, err := e.Workspace.Create(ctx, id, scrub.Line(in.Title), in.Content, cmp.Or(in.MediaType, in.ContentType, defaultType))
-		if err != nil {
-			return failure(err)
-		}
-		return editResult(a, "", fmt.Sprintf("Created artifact '%s'", a.ID)), nil
+		return a, fmt.Sprintf("Created artifact '%s'", a.ID), err
 	})
 	t.TakesContent = true
 	return t

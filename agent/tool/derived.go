@@ -10,21 +10,24 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/model/rendition"
 )
 
 // resolveText resolves a ref to a target with text: for a document, the
 // extracted text, which sets derived; for a recording, the transcript, which
-// sets words.
+// sets words; for a PDF whose text is doubtful, what a service reads on its pages,
+// which sets both. The text of a target that is streamed is left in its place.
 func resolveText(ctx context.Context, e *Env, ref artel.Ref) (target, error) {
 	f, err := resolve(ctx, e, ref)
 	if err != nil || !f.Binary {
 		return f, err
 	}
+	if f.streamed(e) {
+		return f, nil
+	}
 	if !artifact.Derivable(f.MediaInfo) && f.Kind != artel.KindDocument {
 		switch {
 		case e.Target.Forms.Readable(f.MediaInfo):
-			err := f.transcribe(ctx, e)
+			err := f.transcribe(ctx, e, 0)
 			return f, err
 		case f.Kind == artel.KindImage && e.Target.Forms.Captioner != "":
 			return f, artel.Errorf(artel.Unsupported, "tool.Call", f.name(),
@@ -37,7 +40,19 @@ func resolveText(ctx context.Context, e *Env, ref artel.Ref) (target, error) {
 		err = artel.Errorf(artel.KindOf(err), "tool.Call", "", "%w; get_artifact gives the file itself, where you can take it", err)
 	}
 	f.text, f.derived = d.Text, &d
+	if err == nil && recognisable(e, d) {
+		err = f.transcribe(ctx, e, d.Pages)
+		if err != nil && ctx.Err() == nil {
+			f.doubt, err = err, nil // the doubtful text remains
+		}
+	}
 	return f, err
+}
+
+// recognisable reports whether the text of d is doubtful and a service can read the
+// pages.
+func recognisable(e *Env, d artifact.Derived) bool {
+	return d.Doubt != "" && e.Target.Forms.Captioner != "" && e.Renditions != nil && e.Renditions.Pages().Of(d.Version.MediaType)
 }
 
 // extractText extracts the text of f at its version. An internal failure to
@@ -55,13 +70,16 @@ func extractText(ctx context.Context, e *Env, f target) (d artifact.Derived, err
 	return d, err
 }
 
-// transcribe has a service transcribe or caption f. A failure of the service is
-// reported to the model, so that the run continues.
-func (f *target) transcribe(ctx context.Context, e *Env) error {
+// transcribe has a service transcribe or caption f, or read its pages, of which there
+// are that many. A failure of the service is reported to the model, so that the run
+// continues.
+func (f *target) transcribe(ctx context.Context, e *Env, pages int) error {
 	if e.Renditions == nil {
 		return artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "no service can put it into words")
 	}
-	words, err := e.Renditions.Words(ctx, e.Owner, rendition.Source{Digest: f.Digest, MediaInfo: f.MediaInfo})
+	source := f.source()
+	source.Pages = pages
+	words, err := e.Renditions.Words(ctx, e.Owner, source)
 	if err != nil {
 		if ctx.Err() == nil {
 			err = artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "it could not be put into words: %v", err)
@@ -81,6 +99,8 @@ func unreadableDocument(err error) bool {
 // origin returns the attribute about the origin of a derived text.
 func (f target) origin() string {
 	switch {
+	case f.words != nil && f.derived != nil:
+		return fmt.Sprintf(` derived="%s, recognised on its pages by %s" pages="%d"`, f.derived.MediaType, attribute(string(f.words.Service)), f.derived.Pages)
 	case f.words != nil:
 		return fmt.Sprintf(` derived="text/plain, put into words by %s"`, attribute(string(f.words.Service)))
 	case f.derived == nil:
@@ -92,6 +112,9 @@ func (f target) origin() string {
 	}
 	if f.derived.Cut {
 		s += ` cut="true"`
+	}
+	if f.doubt != nil {
+		s += fmt.Sprintf(` note="%s"`, attribute(f.doubt.Error()))
 	}
 	return s
 }
@@ -106,7 +129,10 @@ func readFacts(f target) map[string]any {
 		}
 		m["derived"] = derived
 	}
-	if f.words != nil {
+	switch {
+	case f.words != nil && f.derived != nil:
+		m["derived"] = map[string]any{"media_type": f.derived.MediaType, "pages": f.derived.Pages, "service": f.words.Service, "recognised": true}
+	case f.words != nil:
 		m["derived"] = map[string]any{"media_type": "text/plain", "service": f.words.Service}
 	}
 	return m
@@ -126,12 +152,23 @@ func (g *grep) searchDerived(ctx context.Context, e *Env, a artel.Artifact) erro
 		g.skipped++
 		return nil
 	}
-	if a.Size > g.docs.left {
+	if f := (target{Artifact: a}); f.streamed(e) {
+		if err := g.searchLarge(ctx, e, f); !errors.Is(err, artel.NotFound) {
+			return err
+		}
+		return nil // deleted meanwhile
+	}
+	size := a.Size
+	if a.IsLargeText() {
+		size = min(size, artifact.DefaultMaxText) // no more is read
+	}
+	if size > g.docs.left {
 		g.docs.unopened++
 		return nil
 	}
-	g.docs.left -= a.Size
-	d, err := extractText(ctx, e, target{Artifact: a})
+	g.docs.left -= size
+	f := target{Artifact: a}
+	d, err := extractText(ctx, e, f)
 	switch {
 	case artel.CodeOf(err) == artel.CodeArtifactNotFound: // deleted meanwhile
 		return nil
@@ -141,8 +178,16 @@ func (g *grep) searchDerived(ctx context.Context, e *Env, a artel.Artifact) erro
 	case err != nil:
 		return err
 	}
-	g.searchDocument(ctx, string(a.ID), a.MediaType, d.Text)
-	return nil
+	text := d.Text
+	if recognisable(e, d) { // what was read before; a search calls no service
+		source := f.source()
+		source.Pages = d.Pages
+		if words, err := e.Renditions.CachedOnly().Words(ctx, e.Owner, source); err == nil {
+			text = words.Text
+		}
+	}
+	g.searchDocument(ctx, string(a.ID), a.MediaType, text)
+	return ctx.Err()
 }
 
 // searchDocument searches a text that was extracted from a document.

@@ -16,11 +16,11 @@ import (
 var diffDoc string
 
 type diffArgs struct {
-	ID     string `json:"id" jsonschema:"the artifact"`
-	From   int    `json:"from,omitempty" jsonschema:"the older version; absent: the one that the other was made from"`
-	To     int    `json:"to,omitempty" jsonschema:"the newer version; absent: the newest"`
-	Offset int    `json:"offset,omitempty" jsonschema:"the first line of the diff to show, from 1"`
-	Column int    `json:"column,omitempty" jsonschema:"the character of that line to begin at, from 1; for lines longer than a page"`
+	ID     string `json:"id"`
+	From   int    `json:"from,omitempty"`
+	To     int    `json:"to,omitempty"`
+	Offset int    `json:"offset,omitempty" jsonschema:"first line, from 1"`
+	Column int    `json:"column,omitempty"`
 }
 
 func diffArtifact() Tool {

@@ -13,6 +13,9 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/extract"
+	"github.com/artelhq/artel/media/picture"
+	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/model/route"
 )
 
@@ -20,8 +23,9 @@ import (
 var getDoc string
 
 type getArgs struct {
-	Ref   string   `json:"ref" jsonschema:"the artifact: its id, artifact:id, artifact:id@version, or a blob: ref"`
-	Forms []string `json:"forms,omitempty" jsonschema:"forms to get where you cannot take the file itself: extracted for the text of a document, transcribed for the words of a recording or a description of a picture"`
+	Ref   string   `json:"ref" jsonschema:"id, id@version or blob:…"`
+	Forms []string `json:"forms,omitempty"`
+	Pages string   `json:"pages,omitempty" jsonschema:"of a PDF, as pictures: 3 or 21-24"`
 }
 
 func getArtifact() Tool {
@@ -37,19 +41,30 @@ func getArtifact() Tool {
 		if err != nil {
 			return lookupFailure(ctx, e, in.Ref, err)
 		}
+		if in.Pages != "" {
+			return getPages(ctx, e, f, in.Pages)
+		}
 		m := f.media()
+		var pages []rendition.Rendition
 		r := route.New(route.Source{
 			ID: string(f.ID), Filename: m.Filename, Info: f.MediaInfo, CreatedAt: f.CreatedAt, ReadAs: f.readAs(e, in.Ref),
 			Text: func() (string, error) { return f.text, nil },
 			Makers: route.Makers{
-				Extract: func() (string, error) {
+				Extract: func() (extract.Extracted, error) {
 					d, err := extractText(ctx, e, f)
 					if err == nil {
 						f.derived = &d
 					}
-					return d.Text, err
+					return d.Extracted, err
 				},
-				Transcribe: func() (string, error) { err := f.transcribe(ctx, e); return f.text, err },
+				Transcribe: func(pages int) (string, error) { err := f.transcribe(ctx, e, pages); return f.text, err },
+				Pages: func(first, last int, form picture.Form) (_ []route.Converted, err error) {
+					if e.Renditions == nil || e.Renditions.Pages() == nil {
+						return nil, nil
+					}
+					pages, err = e.Renditions.Pages().Pictures(ctx, e.Owner, f.source(), first, last, form)
+					return make([]route.Converted, len(pages)), err
+				},
 			},
 		}, target, e.Locale)
 		if err := ctx.Err(); err != nil {
@@ -59,6 +74,8 @@ func getArtifact() Tool {
 		switch {
 		case !f.Binary, r.Route.Step == artel.StepExtracted, r.Route.Step == artel.StepTranscribed:
 			res.Content = f.firstPage(e, res.Content)
+		case r.Route.Step == artel.StepConverted && pages != nil:
+			res = f.pages(1, pages)
 		case r.Native():
 			res.Parts = artel.Parts{m} // the pipeline converts it if the route says so, and the provider packages label media that they move elsewhere
 		}
@@ -66,7 +83,7 @@ func getArtifact() Tool {
 		return res, nil
 	})
 	t.Parallel, t.ShowsContent = true, true
-	return t
+	return readsRef(t, func(in getArgs) string { return in.Ref })
 }
 
 // readAs returns the id for read_artifact: the artifact's id if that is enough.

@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -31,11 +32,11 @@ const (
 )
 
 type grepArgs struct {
-	Pattern    string `json:"pattern" jsonschema:"a regular expression; each line is searched alone"`
-	ID         string `json:"id,omitempty" jsonschema:"search this artifact alone"`
-	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"upper and lower case are the same"`
-	Context    int    `json:"context,omitempty" jsonschema:"lines to show before and after each match, at most 100"`
-	Max        int    `json:"max,omitempty" jsonschema:"the most matching lines to show, at most 1000; absent: 200"`
+	Pattern    string `json:"pattern"`
+	ID         string `json:"id,omitempty"`
+	IgnoreCase bool   `json:"ignore_case,omitempty"`
+	Context    int    `json:"context,omitempty" jsonschema:"lines around each match"`
+	Max        int    `json:"max,omitempty"`
 }
 
 func grepArtifacts() Tool {
@@ -53,7 +54,7 @@ func grepArtifacts() Tool {
 		}}, nil
 	})
 	t.Parallel, t.ShowsContent = true, true
-	return t
+	return readsRef(t, func(in grepArgs) string { return in.ID })
 }
 
 func (in grepArgs) compile() (*regexp.Regexp, error) {
@@ -114,6 +115,8 @@ func (g *grep) search(ctx context.Context, e *Env, only string) error {
 		switch {
 		case err != nil:
 			return err
+		case f.streamed(e):
+			return g.searchLarge(ctx, e, f)
 		case f.derived != nil:
 			g.searchDocument(ctx, f.name(), f.MediaType, f.text)
 		default:
@@ -161,16 +164,21 @@ func (g *grep) cap(what string) { g.caps = append(g.caps, what) }
 
 // searchText searches one text.
 func (g *grep) searchText(ctx context.Context, id, searchText string) {
-	g.texts++
 	if len(searchText) > g.bytes {
 		g.cap(fmt.Sprintf("only the first %d bytes of '%s' were searched", g.bytes, id))
 		searchText = strings.ToValidUTF8(searchText[:g.bytes], "")
 	}
 	g.bytes -= len(searchText)
+	g.searchLines(ctx, id, edit.Lines(searchText).All())
+}
+
+// searchLines searches the numbered lines of one text.
+func (g *grep) searchLines(ctx context.Context, id string, lines iter.Seq2[int, string]) {
+	g.texts++
 	g.artifact, g.last = id, -1
 	before := make([]string, 0, g.around) // candidates for the lines before a match
 	after := 0                            // remaining lines after a match
-	for n, line := range edit.Lines(searchText).All() {
+	for n, line := range lines {
 		if n%4096 == 0 && ctx.Err() != nil {
 			return
 		}

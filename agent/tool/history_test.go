@@ -179,7 +179,7 @@ func TestPut(t *testing.T) {
 		if address != "https://example.org/a.csv" {
 			return artifact.Staged{}, artel.Errorf(artel.NotFound, "fetch", address, "the answer was 404 Not Found")
 		}
-		return b.files.Stage(ctx, strings.NewReader("\xef\xbb\xbfa,b\n"), media.Hint{Filename: "a.csv", DeclaredType: "text/csv"})
+		return b.files.Uploads.Stage(ctx, strings.NewReader("\xef\xbb\xbfa,b\n"), media.Hint{Filename: "a.csv", DeclaredType: "text/csv"})
 	}
 	r = b.ok("put_artifact", m{"url": " https://example.org/a.csv "})
 	if want := `<artifact version="1"><id>a.csv</id> Put 'https://example.org/a.csv' as artifact 'a.csv' (text/csv, 7 bytes)</artifact>`; r.Content != want {

@@ -314,7 +314,7 @@ func (p Endpoint) result(ctx context.Context, e *Env, name string, resp *http.Re
 	if filename == "" {
 		filename = path.Base(resp.Request.URL.Path)
 	}
-	staged, err := e.Artifacts.Stage(ctx, bytes.NewReader(body), media.Hint{DeclaredType: declared, Filename: filename})
+	staged, err := e.Artifacts.Uploads.Stage(ctx, bytes.NewReader(body), media.Hint{DeclaredType: declared, Filename: filename})
 	if err != nil {
 		return Result{}, err
 	}

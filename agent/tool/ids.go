@@ -41,7 +41,8 @@ type target struct {
 	artel.Artifact
 	text    string
 	derived *artifact.Derived // set if the text was extracted from a document
-	words   *rendition.Text   // set if the text is a transcript or a caption
+	words   *rendition.Text   // set if the text is a transcript, a caption or read on pages
+	doubt   error             // why no service read the pages of a document with doubtful text
 }
 
 // media returns the media part of f.
@@ -96,7 +97,7 @@ func resolveElsewhere(ctx context.Context, e *Env, ref artel.Ref) (target, error
 		}
 		f.Artifact = a
 	} else {
-		v, err := e.Artifacts.Version(ctx, e.Owner, ref.Conversation, ref.Artifact, ref.Version)
+		v, err := e.Artifacts.Versions.Get(ctx, e.Owner, ref.Conversation, ref.Artifact, ref.Version)
 		if err != nil {
 			return f, err
 		}
@@ -135,6 +136,29 @@ func failure(err error) (Result, error) {
 		return Failed("%v", err), nil
 	}
 	return Result{}, err
+}
+
+// An artifactArg is the argument that names the artifact which a tool changes.
+type artifactArg struct {
+	ID string `json:"id"`
+}
+
+func (a artifactArg) id() string { return a.ID }
+
+// changing makes a tool that changes one artifact. change returns the artifact
+// afterwards and the sentence that the model gets.
+func changing[In interface{ id() string }](name, doc string, change func(context.Context, *Env, artel.ArtifactID, In) (artel.Artifact, string, error)) Tool {
+	return Func(name, doc, func(ctx context.Context, e *Env, in In) (Result, error) {
+		id, err := parseID(e, in.id())
+		if err != nil {
+			return failure(err)
+		}
+		a, said, err := change(ctx, e, id, in)
+		if err != nil {
+			return failure(err)
+		}
+		return editResult(a, "", said), nil
+	})
 }
 
 // editResult is the result of an edit.

@@ -31,7 +31,7 @@ func (k *Keeper) Keep(ctx context.Context, r io.Reader, h scrub.Hint) (string, e
 	if k.env.Artifacts == nil || k.env.Workspace == nil {
 		return scrub.Describe(ctx, r, h)
 	}
-	staged, err := k.env.Artifacts.Stage(ctx, r, HintOf(h))
+	staged, err := k.env.Artifacts.Uploads.Stage(ctx, r, HintOf(h))
 	if err != nil {
 		return "", err
 	}

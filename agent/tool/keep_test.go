@@ -138,7 +138,7 @@ func TestTextsOfArtifactsStayAsTheyAre(t *testing.T) {
 		}
 	}
 	b.env.Fetch = func(ctx context.Context, _ string) (artifact.Staged, error) {
-		return b.files.Stage(ctx, strings.NewReader("a,b\n"), media.Hint{Filename: "a.csv"})
+		return b.files.Uploads.Stage(ctx, strings.NewReader("a,b\n"), media.Hint{Filename: "a.csv"})
 	}
 	for name, args := range map[string]map[string]any{
 		"rename_artifact": {"id": "page"}, "put_artifact": {"ref": "page", "id": "copy"}, "put_artifact of an address": {"url": "https://example.org/a.csv", "id": "fetched"},

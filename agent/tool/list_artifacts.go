@@ -14,7 +14,7 @@ import (
 var listDoc string
 
 type listArgs struct {
-	Offset int `json:"offset,omitempty" jsonschema:"the first artifact to list, from 1; the end of a long list names the next"`
+	Offset int `json:"offset,omitempty"`
 }
 
 func listArtifacts() Tool {

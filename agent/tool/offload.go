@@ -78,7 +78,7 @@ func (e *Env) offload(ctx context.Context, r Result) (Result, error) {
 
 // storeText makes an artifact of a text.
 func (e *Env) storeText(ctx context.Context, text string) (artel.Artifact, error) {
-	staged, err := e.Artifacts.Stage(ctx, strings.NewReader(strings.ToValidUTF8(text, "\uFFFD")), media.Hint{DeclaredType: TypeOfText(text)})
+	staged, err := e.Artifacts.Uploads.Stage(ctx, strings.NewReader(strings.ToValidUTF8(text, "\uFFFD")), media.Hint{DeclaredType: TypeOfText(text)})
 	if err != nil {
 		return artel.Artifact{}, err
 	}

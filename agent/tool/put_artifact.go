@@ -16,14 +16,14 @@ import (
 var putDoc string
 
 type putArgs struct {
-	Ref   string `json:"ref,omitempty" jsonschema:"what to make an artifact of: a blob: ref, artifact:conversation/id@version, or id@version of this conversation"`
-	URL   string `json:"url,omitempty" jsonschema:"in the place of ref: an http or https address whose bytes are fetched"`
-	ID    string `json:"id,omitempty" jsonschema:"the new artifact; absent: made from the file name"`
-	Title string `json:"title,omitempty" jsonschema:"what people see; absent: the title that it has"`
+	Ref   string `json:"ref,omitempty" jsonschema:"blob:…, id@version or artifact:conversation/id@version"`
+	URL   string `json:"url,omitempty"`
+	ID    string `json:"id,omitempty"`
+	Title string `json:"title,omitempty"`
 }
 
 func putArtifact() Tool {
-	return Func("put_artifact", putDoc, func(ctx context.Context, e *Env, in putArgs) (Result, error) {
+	t := Func("put_artifact", putDoc, func(ctx context.Context, e *Env, in putArgs) (Result, error) {
 		if (in.Ref == "") == (in.URL == "") {
 			return Failed("put_artifact: give ref or url"), nil
 		}
@@ -50,6 +50,12 @@ func putArtifact() Tool {
 		}
 		return editResult(a, "", fmt.Sprintf("Put '%s' as artifact '%s'", attribute(ref.String()), a.ID)), nil
 	})
+	return effectOf(t, func(_ context.Context, e *Env, in putArgs) (Effect, error) {
+		if in.URL != "" {
+			return urlEffect(in.URL), nil
+		}
+		return refEffect(e, in.Ref), nil
+	})
 }
 
 // putFetched makes an artifact of the content at an address.
@@ -57,6 +63,9 @@ func putFetched(ctx context.Context, e *Env, in putArgs, id artel.ArtifactID) (R
 	address := strings.TrimSpace(in.URL)
 	if e.Fetch == nil {
 		return Failed("%s: addresses are not fetched here; ask for the file to be uploaded", artel.Shorten(address, 200)), nil
+	}
+	if len(address) > maxAddress {
+		return Failed("%s: the address has %d bytes, and at most %d are fetched", artel.Shorten(address, 200), len(address), maxAddress), nil
 	}
 	staged, err := e.Fetch(ctx, address)
 	if err != nil {

@@ -5,6 +5,7 @@ package tool
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -22,11 +23,11 @@ var readDoc string
 const maxShown = 50_000
 
 type readArgs struct {
-	ID      string `json:"id" jsonschema:"the artifact"`
-	Version int    `json:"version,omitempty" jsonschema:"an older version; absent: the newest"`
-	Offset  int    `json:"offset,omitempty" jsonschema:"the first line to read, from 1"`
-	Limit   int    `json:"limit,omitempty" jsonschema:"how many lines to read; absent: as many as fit"`
-	Column  int    `json:"column,omitempty" jsonschema:"the character of the first line to begin at, from 1; for lines longer than a page"`
+	ID      string `json:"id"`
+	Version int    `json:"version,omitempty"`
+	Offset  int    `json:"offset,omitempty" jsonschema:"first line, from 1"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"lines"`
+	Column  int    `json:"column,omitempty"`
 }
 
 func readArtifact() Tool {
@@ -45,11 +46,23 @@ func readArtifact() Tool {
 		if err != nil {
 			return failure(err)
 		}
-		p := pageAt(f.text, max(in.Offset, 1), max(in.Column, 1), in.Limit)
-		return Result{Content: f.render(in, p), Metadata: readFacts(f)}, nil
+		offset, column := max(in.Offset, 1), max(in.Column, 1)
+		if f.streamed(e) {
+			r, closeIt, err := f.open(ctx, e)
+			if err != nil {
+				return failure(err)
+			}
+			p, chars, err := readLarge(r, offset, column, in.Limit)
+			if err = errors.Join(err, closeIt()); err != nil {
+				return failure(err)
+			}
+			return Result{Content: f.render(in, p, chars), Metadata: readFacts(f)}, nil
+		}
+		p := pageAt(f.text, offset, column, in.Limit)
+		return Result{Content: f.render(in, p, utf8.RuneCountInString(f.text)), Metadata: readFacts(f)}, nil
 	})
 	t.Parallel, t.ShowsContent = true, true
-	return t
+	return readsRef(t, func(in readArgs) string { return in.ID })
 }
 
 // A page is a range of characters of a text.
@@ -74,7 +87,13 @@ func pageAt(text string, offset, column, limit int) page {
 		limit = math.MaxInt - offset
 	}
 	last := min(p.total, offset-1+min(limit, p.total))
-	block := skip(lines.Slice(offset, last), column-1)
+	p.fill(skip(lines.Slice(offset, last), column-1), column, last)
+	return p
+}
+
+// fill makes the page of the text up to the last line, which block begins with.
+func (p *page) fill(block string, column, last int) {
+	offset := p.first
 	p.body, p.last = block, last
 	if end := prefix(block, maxShown); end < len(block) {
 		p.by = "char_limit"
@@ -90,7 +109,6 @@ func pageAt(text string, offset, column, limit int) page {
 		p.by = "line_limit"
 		p.line, p.column = last+1, 1
 	}
-	return p
 }
 
 // skip drops n characters of the first line of s, but keeps its line end.
@@ -110,12 +128,12 @@ func prefix(s string, n int) int {
 	return len(s)
 }
 
-// render formats a page for the model.
-func (f target) render(in readArgs, p page) string {
+// render formats a page of a text of that many characters for the model.
+func (f target) render(in readArgs, p page, chars int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<artifact_slice id="%s" version="%d" type="%s"%s source="%s" total_chars="%d" shown_chars="%d" total_lines="%d"`,
 		attribute(f.name()), f.Version, attribute(f.MediaType), f.origin(), f.Source,
-		utf8.RuneCountInString(f.text), utf8.RuneCountInString(p.body), p.total)
+		chars, utf8.RuneCountInString(p.body), p.total)
 	if p.last >= p.first {
 		fmt.Fprintf(&b, ` shown_lines="%d-%d"`, p.first, p.last)
 	}

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"fmt"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/media/scrub"
 )
 
@@ -14,21 +15,14 @@ import (
 var renameDoc string
 
 type renameArgs struct {
-	ID        string `json:"id" jsonschema:"the artifact"`
-	Title     string `json:"title" jsonschema:"what people are to see, 1 to 256 characters"`
-	IfVersion int    `json:"if_version,omitempty" jsonschema:"refuse unless the artifact is at this version"`
+	artifactArg
+	Title     string `json:"title"`
+	IfVersion int    `json:"if_version,omitempty"`
 }
 
 func renameArtifact() Tool {
-	return Func("rename_artifact", renameDoc, func(ctx context.Context, e *Env, in renameArgs) (Result, error) {
-		id, err := parseID(e, in.ID)
-		if err != nil {
-			return failure(err)
-		}
-		a, err := e.Workspace.Rename(ctx, id, scrub.Line(in.Title), in.IfVersion)
-		if err != nil {
-			return failure(err)
-		}
-		return editResult(a, "", fmt.Sprintf("The title of artifact '%s' is '%s' (v%d)", a.ID, attribute(a.Title), a.Version)), nil
+	return changing("rename_artifact", renameDoc, func(ctx context.Context, e *Env, id artel.ArtifactID, in renameArgs) (artel.Artifact, string, error) {
+		a, err := e.Workspace.Edit.Rename(ctx, id, scrub.Line(in.Title), in.IfVersion)
+		return a, fmt.Sprintf("The title of artifact '%s' is '%s' (v%d)", a.ID, attribute(a.Title), a.Version), err
 	})
 }

@@ -6,34 +6,29 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+
+	"github.com/artelhq/artel"
 )
 
 //go:embed restore_artifact.md
 var restoreDoc string
 
 type restoreArgs struct {
-	ID        string `json:"id" jsonschema:"the artifact"`
-	Version   int    `json:"version,omitempty" jsonschema:"the version to go back to; absent: what a deleted artifact was before"`
-	IfVersion int    `json:"if_version,omitempty" jsonschema:"refuse unless the artifact is at this version"`
+	artifactArg
+	Version   int `json:"version,omitempty"`
+	IfVersion int `json:"if_version,omitempty"`
 }
 
 func restoreArtifact() Tool {
-	return Func("restore_artifact", restoreDoc, func(ctx context.Context, e *Env, in restoreArgs) (Result, error) {
-		id, err := parseID(e, in.ID)
-		if err != nil {
-			return failure(err)
-		}
+	return changing("restore_artifact", restoreDoc, func(ctx context.Context, e *Env, id artel.ArtifactID, in restoreArgs) (artel.Artifact, string, error) {
 		if in.Version < 0 {
-			return Failed("restore_artifact: versions are numbers from 1"), nil
+			return artel.Artifact{}, "", artel.Errorf(artel.Invalid, "tool.Call", "restore_artifact", "versions are numbers from 1")
 		}
-		a, err := e.Workspace.Restore(ctx, id, in.Version, in.IfVersion)
-		if err != nil {
-			return failure(err)
-		}
+		a, err := e.Workspace.Edit.Restore(ctx, id, in.Version, in.IfVersion)
 		what := "as it was before it was deleted"
 		if in.Version > 0 {
 			what = fmt.Sprintf("as it was at version %d", in.Version)
 		}
-		return editResult(a, "", fmt.Sprintf("Restored artifact '%s' %s (v%d)", a.ID, what, a.Version)), nil
+		return a, fmt.Sprintf("Restored artifact '%s' %s (v%d)", a.ID, what, a.Version), err
 	})
 }

@@ -170,13 +170,18 @@ func (b *Set) Call(ctx context.Context, e *Env, name string, args json.RawMessag
 	}
 	if err != nil {
 		problem := e.Locale.Say(phrase.ToolBadArguments, map[string]any{"Name": name, "Problem": artel.Shorten(err.Error(), 1000)})
-		return Failed("%s\nJSON Schema: %s", problem, t.Schema), nil
+		r := Failed("%s\nJSON Schema: %s", problem, t.Schema)
+		r.Help = t.Help
+		return r, nil
 	}
 	r, err := t.call(ctx, e, raw)
-	if err != nil {
-		return r, err
+	if err == nil {
+		r, err = e.finishResult(ctx, t.Tool, r)
 	}
-	return e.finishResult(ctx, t.Tool, r)
+	if r.IsError {
+		r.Help = t.Help
+	}
+	return r, err
 }
 
 // Arguments extracts media from the arguments of a call before the call is

@@ -37,6 +37,7 @@ import (
 type Tool struct {
 	Name     string          // 1 to 64 letters, digits, "_" or "-", as every model API accepts
 	Doc      string          // description for the model: what it does and when to use it
+	Help     string          // more about it, for the model after the first failed call in a run; "": none
 	Schema   json.RawMessage // JSON Schema (draft 2020-12) of the arguments, of type object
 	Parallel bool            // calls of one turn may run at the same time
 
@@ -46,6 +47,10 @@ type Tool struct {
 	// the result does. Media encoded in such a text are not extracted, so that
 	// it is written, read and matched exactly.
 	TakesContent, ShowsContent bool
+
+	// Effect returns what a call would do outside the artifacts that agents made
+	// in the conversation. Nil: nothing.
+	Effect func(ctx context.Context, e *Env, args json.RawMessage) (Effect, error)
 
 	// Call runs the tool. The arguments match Schema. A failure that the model
 	// can correct is a Result with IsError; an error ends the run.
@@ -94,6 +99,7 @@ type Result struct {
 	Content  string         // text for the model; never bytes
 	Parts    artel.Parts    // media, each after the text that labels it
 	IsError  bool           // the call failed; Content says why and what to do
+	Help     string         // of a failed call: the help of the tool; "": none
 	Metadata map[string]any // for events and users; not sent to the model
 }
 
@@ -105,9 +111,11 @@ func Failed(format string, args ...any) Result {
 // Func makes a Tool from a function whose arguments are a struct. The schema is
 // inferred from its fields: names from the json tags, descriptions from the
 // jsonschema tags, optional if tagged omitempty. Unknown fields are refused.
-// [NewSet] reports a struct without a schema.
+// What follows a line "---" in doc is the Help. [NewSet] reports a struct without
+// a schema.
 func Func[In any](name, doc string, call func(context.Context, *Env, In) (Result, error)) Tool {
-	t := Tool{Name: name, Doc: strings.TrimSpace(doc)}
+	t := Tool{Name: name}
+	t.Doc, t.Help = SplitDoc(doc)
 	t.Schema, t.err = schemaFor[In]()
 	t.Call = func(ctx context.Context, e *Env, args json.RawMessage) (Result, error) {
 		var in In
@@ -117,6 +125,13 @@ func Func[In any](name, doc string, call func(context.Context, *Env, In) (Result
 		return call(ctx, e, in)
 	}
 	return t
+}
+
+// SplitDoc splits a description at the line "---" into what a model always gets
+// and the help after a mistake.
+func SplitDoc(doc string) (short, help string) {
+	short, help, _ = strings.Cut(doc, "\n---\n")
+	return strings.TrimSpace(short), strings.TrimSpace(help)
 }
 
 func schemaFor[In any]() (json.RawMessage, error) {

@@ -27,6 +27,7 @@ import (
 	"github.com/artelhq/artel/model/route"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/sqlite/sqlitetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,21 +39,14 @@ type bench struct {
 	env   tool.Env
 	files *artifact.Collection
 	store store.Store
+	blobs blob.Store
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	db := sqlitetest.Open(t, sqlite.Memory)
 	const conv = artel.ConversationID("cnv_00000000000000000000000000")
-	err = db.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+	err := db.Update(t.Context(), artel.Local, func(tx store.Tx) error {
 		return tx.Conversations.Create(artel.Conversation{ID: conv})
 	})
 	if err != nil {
@@ -62,8 +56,9 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := artifact.New(db, blob.NewMemory(), artifact.Options{})
-	return &bench{t: t, box: box, files: files, store: db, env: tool.Env{
+	blobs := blob.NewMemory()
+	files := artifact.New(db, blobs, artifact.Options{})
+	return &bench{t: t, box: box, files: files, store: db, blobs: blobs, env: tool.Env{
 		Owner: artel.Local, Conversation: conv, Artifacts: files, Locale: phrase.English,
 		Workspace: files.Workspace(artifact.WorkspaceConfig{Owner: artel.Local, Conversation: conv, Author: "lead"}),
 	}}
@@ -109,11 +104,11 @@ func (b *bench) refused(name string, args any, want ...string) tool.Result {
 
 func (b *bench) upload(name string, data []byte) artel.Artifact {
 	b.t.Helper()
-	s, err := b.files.Stage(b.t.Context(), bytes.NewReader(data), media.Hint{Filename: name})
+	s, err := b.files.Uploads.Stage(b.t.Context(), bytes.NewReader(data), media.Hint{Filename: name})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	as, err := b.files.Add(b.t.Context(), artel.Local, b.env.Conversation, []artifact.Staged{s})
+	as, err := b.files.Uploads.Add(b.t.Context(), artel.Local, b.env.Conversation, []artifact.Staged{s})
 	if err != nil {
 		b.t.Fatal(err)
 	}

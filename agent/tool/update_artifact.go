@@ -18,17 +18,17 @@ import (
 var updateDoc string
 
 type updateArgs struct {
-	ID        string     `json:"id" jsonschema:"the artifact"`
-	Edits     []editArgs `json:"edits,omitempty" jsonschema:"the edits, applied in order, all or none"`
-	OldStr    *string    `json:"old_str,omitempty" jsonschema:"for a single edit: the text to replace"`
-	NewStr    *string    `json:"new_str,omitempty" jsonschema:"for a single edit: the text to put there; empty deletes"`
-	IfVersion int        `json:"if_version,omitempty" jsonschema:"refuse unless the artifact is at this version"`
+	ID        string     `json:"id"`
+	Edits     []editArgs `json:"edits,omitempty"`
+	OldStr    *string    `json:"old_str,omitempty"`
+	NewStr    *string    `json:"new_str,omitempty"`
+	IfVersion int        `json:"if_version,omitempty"`
 }
 
 type editArgs struct {
-	Old        string `json:"old" jsonschema:"the text to replace, quoted from the artifact"`
-	New        string `json:"new" jsonschema:"the text to put there; empty deletes"`
-	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"replace every place, not just one"`
+	Old        string `json:"old"`
+	New        string `json:"new"`
+	ReplaceAll bool   `json:"replace_all,omitempty"`
 }
 
 func updateArtifact() Tool {
@@ -41,7 +41,7 @@ func updateArtifact() Tool {
 		if err != nil {
 			return failure(err)
 		}
-		a, applied, err := e.Workspace.Update(ctx, id, edits, artifact.UpdateOptions{IfVersion: in.IfVersion})
+		a, applied, err := e.Workspace.Edit.Update(ctx, id, edits, artifact.UpdateOptions{IfVersion: in.IfVersion})
 		if err != nil {
 			return refusalResult(err, len(edits))
 		}

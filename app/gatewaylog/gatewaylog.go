@@ -59,6 +59,7 @@ type GatewayEntry struct {
 type GatewayChange struct {
 	Did       string          `json:"did" doc:"a step of the ladder, or what else was done"`
 	Reason    artel.Reason    `json:"reason,omitempty"`
+	Field     string          `json:"field,omitempty" doc:"of the request, which was dropped; of relabelled media, their declared type"`
 	Ref       artel.Ref       `json:"ref"`
 	MediaType string          `json:"media_type,omitempty"`
 	Place     model.Place     `json:"place,omitempty" doc:"where it goes"`
@@ -110,8 +111,12 @@ func New(c Config) *Log {
 func (l *Log) Keys() []string { return slices.Clone(l.c.Keys) }
 
 // Add queues an entry of the context's owner and returns without waiting for
-// the store.
+// the store. An entry without an owner is of a request that was refused; it is dropped.
 func (l *Log) Add(ctx context.Context, e GatewayEntry) {
+	owner := artel.OwnerOf(ctx)
+	if owner == "" {
+		return
+	}
 	if n := len(e.Changes); n > maxChanges {
 		e.Changes, e.Unlisted = e.Changes[:maxChanges], n-maxChanges
 	}
@@ -121,7 +126,6 @@ func (l *Log) Add(ctx context.Context, e GatewayEntry) {
 		l.dropped++
 		return
 	}
-	owner := artel.OwnerOf(ctx)
 	l.waiting[owner] = append(l.waiting[owner], e)
 	l.count++
 	if l.idle == nil {

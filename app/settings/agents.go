@@ -13,6 +13,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/store"
 )
@@ -191,6 +192,9 @@ func (k *Config) flaws(tx store.Tx, d agent.Definition) (agent.Flaws, error) {
 	}
 	for _, s := range k.Services.All() {
 		known.Services = append(known.Services, s.ID)
+		if !s.Priced() {
+			known.Unpriced = append(known.Unpriced, s.ID)
+		}
 	}
 	if d.Service == model.AutoService {
 		known.Services = append(known.Services, model.AutoService)
@@ -281,10 +285,14 @@ func (as *Agents) Delete(ctx context.Context, name artel.AgentName, revision int
 		if err == nil && a.ReadOnly() { // one that cannot be read can be deleted
 			return readOnly("settings.Agents.Delete", a)
 		}
-		if _, err = as.config.putTx(tx, agentSettings+string(name), nil, AnyRevision); err != nil {
+		for _, prefix := range []string{agentSettings, pictures} {
+			if _, err = as.config.putTx(tx, prefix+string(name), nil, AnyRevision); err != nil {
+				return err
+			}
+		}
+		if _, err = as.config.putTx(tx, definitions+string(name), nil, revision); err != nil {
 			return err
 		}
-		_, err = as.config.putTx(tx, definitions+string(name), nil, revision)
-		return err
+		return audit.Record(ctx, tx, as.config.Now(), audit.Act{Action: audit.AgentDeleted, Target: string(name)})
 	})
 }

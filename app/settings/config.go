@@ -34,11 +34,17 @@ type Config struct {
 	Machine    map[string]string // values of the macros about the machine; nil: none
 	Logger     *slog.Logger
 	Now        func() time.Time
+
+	cache *bookCache
 }
 
 // Settings are the use cases of settings by what is set.
 type Settings struct {
-	Agents   *Agents
+	Agents *Agents
+	Books  *Books
+
+	Characters *Characters
+
 	Pipeline *Pipeline
 	Profiles *Profiles
 	Rules    *Rules
@@ -51,7 +57,8 @@ func New(c Config) (*Settings, error) {
 	if err := c.checkSettings(); err != nil {
 		return nil, err
 	}
-	return &Settings{&Agents{&c}, &Pipeline{&c}, &Profiles{&c}, &Rules{&c}, &Reader{&c}}, nil
+	c.cache = &bookCache{}
+	return &Settings{&Agents{&c}, &Books{&c}, &Characters{&c}, &Pipeline{&c}, &Profiles{&c}, &Rules{&c}, &Reader{&c}}, nil
 }
 
 // A Reader reads inside the caller's transaction what is set for agents and

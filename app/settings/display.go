@@ -44,7 +44,7 @@ func (rs *Rules) Displayed(ctx context.Context, id artel.ConversationID, branch 
 		return nil, err
 	}
 	for _, p := range out.Problems {
-		rs.config.Logger.Warn("a rule is skipped in what is shown", "conversation", id, "rule", artel.Shorten(p.Rule, 80), "because", p.Message)
+		rs.config.Logger.WarnContext(ctx, "a rule is skipped in what is shown", "conversation", id, "rule", artel.Shorten(p.Rule, 80), "because", p.Message)
 	}
 	shown := slices.Clone(branch)
 	for k, place := range at {
@@ -85,11 +85,11 @@ func (rs *Rules) displayRules(ctx context.Context, id artel.ConversationID) (set
 		}
 		layers, err := settings.Rules(user)
 		if err != nil {
-			rs.config.Logger.Warn("rules are skipped in what is shown", "conversation", id, "err", err)
+			rs.config.Logger.WarnContext(ctx, "rules are skipped in what is shown", "conversation", id, "err", err)
 		}
 		set = rs.config.Rules.Compile(layers...)
 		values = map[string]string{
-			"user": user.Name, "persona": user.Persona, "char": string(d.Name), "description": d.Description,
+			"user": user.Called(), "persona": user.Persona, "char": string(d.Name), "description": d.Description,
 			"modelId": s.Model, "profileId": string(s.ID), "profileName": s.Name, "provider": string(s.Dialect),
 		}
 		return nil

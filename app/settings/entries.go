@@ -76,7 +76,7 @@ func (p *Pipeline) Overview(ctx context.Context, name artel.AgentName, id artel.
 	if err != nil {
 		return o, err
 	}
-	list := p.config.Pipeline.Ordered(settings.Order)
+	list := p.config.Pipeline.Processors().Ordered(settings.Order)
 	for _, x := range list {
 		o.Processors = append(o.Processors, ProcessorState{
 			Processor: x, Resolved: settings.Resolve(x),
@@ -201,7 +201,7 @@ func canonical(raw json.RawMessage) []byte {
 // 0, and stores the whole order. A processor with a fixed place is of kind
 // Invalid.
 func (p *Pipeline) Move(ctx context.Context, id string, to, revision int) (Order, error) {
-	if _, err := p.config.Pipeline.CheckOrder([]string{id}); err != nil {
+	if _, err := p.config.Pipeline.Processors().CheckOrder([]string{id}); err != nil {
 		return Order{}, err
 	}
 	now, err := p.Order(ctx)
@@ -209,7 +209,7 @@ func (p *Pipeline) Move(ctx context.Context, id string, to, revision int) (Order
 		return now, err
 	}
 	var ids []string
-	for _, x := range p.config.Pipeline.Ordered(now.IDs) {
+	for _, x := range p.config.Pipeline.Processors().Ordered(now.IDs) {
 		if x.Movable() && x.ID != id {
 			ids = append(ids, x.ID)
 		}

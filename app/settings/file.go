@@ -160,7 +160,7 @@ func (ps *Profiles) values(f SettingsFile) (map[string]any, error) {
 		out[profileSettings] = *f.Profile
 	}
 	if f.Order != nil {
-		if _, err := ps.config.Pipeline.CheckOrder(f.Order); err != nil {
+		if _, err := ps.config.Pipeline.Processors().CheckOrder(f.Order); err != nil {
 			return nil, err
 		}
 		out[orderSettings] = f.Order

@@ -112,7 +112,7 @@ func (k *Config) putTx(tx store.Tx, name string, v any, revision int) (int, erro
 func (k *Config) ofFile(s model.Service) []pipeline.Setting {
 	list, err := pipeline.ParseSettings(s.Processors)
 	if err == nil {
-		_, err = k.Pipeline.Check(list)
+		_, err = k.Pipeline.Processors().Check(list)
 	}
 	if err != nil {
 		k.Logger.Warn("the processors of a service's entry are ignored", "service", s.ID, "err", err)
@@ -163,7 +163,7 @@ func (p *Pipeline) Level(ctx context.Context, at LevelAt) (l Level, err error) {
 // SetLevel replaces the settings at a level; nil resets them to those of the
 // file. revision is that of the Level that it replaces, or [AnyRevision];
 // another one is of kind Conflict, code [artifact.CodeStale]. See
-// [pipeline.Registry.Check] for the settings that are of kind Invalid.
+// [pipeline.Processors.Check] for the settings that are of kind Invalid.
 func (p *Pipeline) SetLevel(ctx context.Context, at LevelAt, settings []pipeline.Setting, revision int) (l Level, err error) {
 	var value any
 	if settings != nil {
@@ -223,7 +223,7 @@ func (k *Config) check(settings []pipeline.Setting) error {
 	if len(settings) > maxSettings {
 		return artel.Errorf(artel.TooLarge, "settings.Pipeline", "processors", "%d settings, and at most %d are taken", len(settings), maxSettings)
 	}
-	unknown, err := k.Pipeline.Check(settings)
+	unknown, err := k.Pipeline.Processors().Check(settings)
 	for _, id := range unknown {
 		k.Logger.Warn("a setting names no processor", "processor", artel.Shorten(id, 80))
 	}
@@ -255,14 +255,14 @@ func (p *Pipeline) orderTx(tx store.Tx) (o Order, err error) {
 }
 
 // SetOrder replaces the order; nil resets it to that of the file. See
-// [pipeline.Registry.CheckOrder] for what is of kind Invalid.
+// [pipeline.Processors.CheckOrder] for what is of kind Invalid.
 func (p *Pipeline) SetOrder(ctx context.Context, ids []string, revision int) (Order, error) {
 	var v any
 	if ids != nil {
 		if len(ids) > maxSettings {
 			return Order{}, artel.Errorf(artel.TooLarge, "settings.Pipeline", "order", "%d names, and at most %d are taken", len(ids), maxSettings)
 		}
-		if _, err := p.config.Pipeline.CheckOrder(ids); err != nil {
+		if _, err := p.config.Pipeline.Processors().CheckOrder(ids); err != nil {
 			return Order{}, err
 		}
 		v = ids
@@ -294,11 +294,11 @@ func (k *Config) checkSettings() error {
 	if err := k.check(s.Deployment); err != nil {
 		return err
 	}
-	disabled, err := k.Pipeline.CheckDisabled(s.Disabled)
+	disabled, err := k.Pipeline.Processors().CheckDisabled(s.Disabled)
 	if err != nil {
 		return err
 	}
-	unordered, err := k.Pipeline.CheckOrder(s.Order)
+	unordered, err := k.Pipeline.Processors().CheckOrder(s.Order)
 	if err != nil {
 		return err
 	}

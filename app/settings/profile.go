@@ -70,7 +70,7 @@ func (k *Config) checkProfile(p pipeline.Profile) error {
 	if len(p.Rules) == 0 || string(p.Rules) == "null" {
 		return nil
 	}
-	if _, err := k.Pipeline.Check([]pipeline.Setting{{ID: pipeline.RegexProcessor, Config: p.Rules}}); err != nil {
+	if _, err := k.Pipeline.Processors().Check([]pipeline.Setting{{ID: pipeline.RegexProcessor, Config: p.Rules}}); err != nil {
 		return artel.Errorf(artel.KindOf(err), op, "rules", "%w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -104,7 +105,7 @@ func (rs *Rules) book(tx store.Tx, name artel.AgentName, id artel.ServiceID) (b 
 }
 
 func (rs *Rules) regexProcessor() pipeline.Processor {
-	if p, ok := rs.config.Pipeline.Find(pipeline.RegexProcessor); ok {
+	if p, ok := rs.config.Pipeline.Processors().Find(pipeline.RegexProcessor); ok {
 		return p
 	}
 	return pipeline.Processor{ID: pipeline.RegexProcessor}
@@ -378,12 +379,11 @@ func (rs *Rules) Try(ctx context.Context, in Trial) (out Tried, err error) {
 // macroValues returns the values of macros outside a conversation.
 func (k *Config) macroValues(user pipeline.Profile, d agent.Definition, s model.Service) map[string]string {
 	values := map[string]string{
-		"user": user.Name, "persona": user.Persona, "char": string(d.Name), "description": d.Description,
+		"user": user.Called(), "persona": user.Persona,
 		"modelId": s.Model, "modelName": s.Model[strings.LastIndexByte(s.Model, '/')+1:], "profileId": string(s.ID), "profileName": s.Name, "provider": string(s.Dialect),
 	}
-	for name, v := range k.Machine {
-		values[name] = v
-	}
+	maps.Copy(values, d.Pipeline().Values(user.Called()))
+	maps.Copy(values, k.Machine)
 	return values
 }
 
@@ -413,8 +413,9 @@ type KnownMacro struct {
 func KnownMacros(values map[string]string, now time.Time) []KnownMacro {
 	examples := map[string]string{
 		"datetime_format": "datetime_format::YYYY-MM-DD", "datetime_locale": "datetime_locale::fr",
-		"random": "random::red::green::blue", "pick": "pick::red::green::blue", "randomInt": "randomInt::1::6", "roll": "roll::2d6", "repeat": "repeat::ha::3",
-		"setvar": "setvar::name::value", "getvar": "getvar::name", "incvar": "incvar::name", "decvar": "decvar::name",
+		"random": "random::red::green::blue", "pick": "pick::red::green::blue", "randomInt": "randomInt::1::6", "roll": "roll::2d6", "roll_total": "roll_total::2d6+1", "reverse": "reverse::text", "time_utc": "time_utc::+2", "repeat": "repeat::ha::3",
+		"setvar": "setvar::name::value", "getvar": "getvar::name", "addvar": "addvar::name::1", "hasvar": "hasvar::name", "deletevar": "deletevar::name",
+		"addglobalvar": "addglobalvar::name::1", "hasglobalvar": "hasglobalvar::name", "deleteglobalvar": "deleteglobalvar::name", "incvar": "incvar::name", "decvar": "decvar::name",
 		"setglobalvar": "setglobalvar::name::value", "getglobalvar": "getglobalvar::name", "incglobalvar": "incglobalvar::name", "decglobalvar": "decglobalvar::name",
 	}
 	out := make([]KnownMacro, 0, len(macro.Names()))

@@ -49,6 +49,32 @@ type Conflict struct {
 	Theirs      string `json:"theirs"`
 }
 
+// Markers counts the conflicts that stand in a text between the marks of [Merge]
+// or of Git, and returns the line of the first, from 1. A mark without the others
+// is text as any other.
+func Markers(text string) (count, first int) {
+	if !strings.Contains(text, "<<<<<<<") {
+		return 0, 0
+	}
+	start, middle, n := 0, false, 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimRight(line, "\r\n")
+		switch {
+		case strings.HasPrefix(line, "<<<<<<< "):
+			start, middle = n, false
+		case start > 0 && line == "=======":
+			middle = true
+		case middle && strings.HasPrefix(line, ">>>>>>> "):
+			if count++; count == 1 {
+				first = start
+			}
+			start, middle = 0, false
+		}
+	}
+	return count, first
+}
+
 // Merge combines the changes from base to mine and from base to theirs. A change
 // of one side is applied, an equal change of both sides is applied once, and
 // different changes without a line between them that all three texts share are a

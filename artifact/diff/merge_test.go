@@ -190,3 +190,27 @@ func FuzzMerge(f *testing.F) {
 		}
 	})
 }
+
+// Markers counts whole conflicts only, as Merge and Git write them.
+func TestMarkers(t *testing.T) {
+	m, err := Merge(t.Context(), "a\nb\nc\n", "x\nb\ny\n", "1\nb\n2\n", MergeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		text         string
+		count, first int
+	}{
+		{m.Text, 2, 1},
+		{"a\r\n<<<<<<< HEAD\r\nx\r\n=======\r\ny\r\n>>>>>>> other\r\n", 1, 2},
+		{"", 0, 0},
+		{"<<<<<<< mine\n<<<<<<< mine\nx\n=======\ny\n>>>>>>> theirs\n", 1, 2},
+		{"<<<<<<< mine\n>>>>>>> theirs\n=======\n", 0, 0},
+		{"Title\n=======\n>>>>>>> quoted\n<<<<<<< begins\n", 0, 0},
+		{" <<<<<<< mine\n=======\n>>>>>>> theirs\n", 0, 0},
+	} {
+		if count, first := Markers(x.text); count != x.count || first != x.first {
+			t.Errorf("%q: %d from line %d, want %d from %d", x.text, count, first, x.count, x.first)
+		}
+	}
+}

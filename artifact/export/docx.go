@@ -43,8 +43,7 @@ func docx(ctx context.Context, w io.Writer, d Document) error {
 	}
 	b := &body{d: d, src: src, pictures: pictures, relations: map[string]string{}}
 
-	// The list of parts comes first, as programs look there for what the file
-	// is.
+	// Programs recognise the file by the list of parts, so it comes first.
 	fixed := []struct{ name, content string }{
 		{"[Content_Types].xml", contentTypes},
 		{"_rels/.rels", rootRelations},
@@ -63,7 +62,7 @@ func docx(ctx context.Context, w io.Writer, d Document) error {
 	if err := p.write("word/document.xml", func(w *bufio.Writer) error { b.w = w; return b.document(ctx, doc) }); err != nil {
 		return err
 	}
-	// What the document used is known now.
+	// These parts depend on what the document uses.
 	if err := p.write("word/numbering.xml", func(w *bufio.Writer) error { return writeNumbering(w, b.lists) }); err != nil {
 		return err
 	}
@@ -78,13 +77,13 @@ func docx(ctx context.Context, w io.Writer, d Document) error {
 	return p.zip.Close()
 }
 
-// A docxPackage is the ZIP that a DOCX is.
+// A docxPackage is the ZIP archive of a DOCX.
 type docxPackage struct {
 	zip      *zip.Writer
 	modified time.Time
 }
 
-// write makes one part.
+// write adds one part.
 func (p docxPackage) write(name string, fill func(*bufio.Writer) error) error {
 	part, err := p.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: p.modified})
 	if err != nil {
@@ -97,7 +96,7 @@ func (p docxPackage) write(name string, fill func(*bufio.Writer) error) error {
 	return w.Flush()
 }
 
-// copy writes the part of a picture, whose bytes are already compressed.
+// copy adds the part of a picture without compressing its bytes again.
 func (p docxPackage) copy(ctx context.Context, d Document, pic *picture) error {
 	part, err := p.zip.CreateHeader(&zip.FileHeader{Name: "word/" + pic.target(), Method: zip.Store, Modified: p.modified})
 	if err != nil {
@@ -161,7 +160,7 @@ func (b *body) document(ctx context.Context, doc ast.Node) error {
 	return ctx.Err()
 }
 
-// opensWithTitle reports whether the text says its title itself.
+// opensWithTitle reports whether the text begins with its title.
 func opensWithTitle(doc ast.Node) bool {
 	if doc == nil {
 		return false
@@ -177,7 +176,7 @@ func (b *body) put(pieces ...string) {
 	}
 }
 
-// relate returns the id of the relation to the target of a link.
+// relate returns the id of the relationship to the target of a link.
 func (b *body) relate(target string) string {
 	id, ok := b.relations[target]
 	if !ok {
@@ -200,8 +199,8 @@ func (b *body) writeRelations(w *bufio.Writer) error {
 	return err
 }
 
-// attr escapes s for an attribute and for text. What XML cannot hold becomes
-// U+FFFD, as do the code points that are no characters.
+// attr escapes s for attributes and text. Characters that XML forbids and
+// noncharacters become U+FFFD.
 func attr(s string) string {
 	clean := strings.IndexFunc(s, func(r rune) bool {
 		return r < ' ' || r == '<' || r == '>' || r == '&' || r == '"' || r > 0xD7FF

@@ -12,7 +12,7 @@ import (
 	tables "github.com/yuin/goldmark/extension/ast"
 )
 
-// Measures in twentieths of a point.
+// Lengths in twentieths of a point.
 const (
 	pageText   = 9026 // width of A4 between the margins
 	pageHeight = 13958
@@ -34,7 +34,7 @@ type place struct {
 	mark  *mark // of the item; nil outside of lists and when it is written
 }
 
-// inner is the place inside of one more list or quote.
+// inner returns the place inside a further list or quote.
 func (p place) inner() place {
 	p.left = min(p.left+indentStep, maxIndent)
 	return p
@@ -153,7 +153,7 @@ func (b *body) block(ctx context.Context, n ast.Node, at place) error {
 	return nil
 }
 
-// marked writes the mark of an item that does not begin with text.
+// marked writes the mark of an item that begins with another block than text.
 func (b *body) marked(at place) {
 	if at.mark != nil && !at.mark.done {
 		b.open(paragraph{style: "ListParagraph", at: at, number: true})
@@ -215,11 +215,11 @@ func isTask(item ast.Node) bool {
 	return first.FirstChild().Kind() == tables.KindTaskCheckBox
 }
 
-// linesAtOnce is how many lines of code are one paragraph. Programs draw the
-// box around one best, and take long for one of very many lines.
+// linesAtOnce limits the lines of code in a paragraph: programs draw one box
+// around a paragraph, and lay out a very long one slowly.
 const linesAtOnce = 200
 
-// code writes lines in a fixed width.
+// code writes lines in a fixed-width font.
 func (b *body) code(s string, at place) {
 	n := 0
 	for line := range strings.SplitSeq(withoutEnd(s), "\n") {
@@ -239,13 +239,12 @@ func (b *body) code(s string, at place) {
 	b.gap()
 }
 
-// withoutEnd is a text whose lines end in "\n" alone, and the last one in
-// nothing.
+// withoutEnd returns the text with "\n" between lines and none at the end.
 func withoutEnd(s string) string {
 	return strings.TrimSuffix(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
 }
 
-// plain writes a text without marks: its lines are paragraphs.
+// plain writes each line of a text as a paragraph, without formatting.
 func (b *body) plain(s string) {
 	for line := range strings.SplitSeq(withoutEnd(s), "\n") {
 		b.open(paragraph{style: "Plain"})
@@ -254,14 +253,14 @@ func (b *body) plain(s string) {
 	}
 }
 
-// gap parts two boxes that Word would join, and ends a table, after which a
-// document must have a paragraph.
+// gap writes an empty paragraph: between two boxes that Word would join, and
+// after a table at the end, where the format requires one.
 func (b *body) gap() {
 	b.open(paragraph{style: "Gap"})
 	b.close()
 }
 
-// table writes a table as wide as the text.
+// table writes a table of the width of the text.
 func (b *body) table(n *tables.Table, at place) {
 	widths := b.widths(n, pageText-at.left)
 	if len(widths) > maxColumns {
@@ -319,7 +318,7 @@ func aligned(n *tables.Table, column int) string {
 // maxColumns is the maximum number of columns in Word.
 const maxColumns = 63
 
-// wide writes a table that has more columns as lines of text.
+// wide writes a table with more than maxColumns columns as lines of text.
 func (b *body) wide(n *tables.Table, at place) {
 	var lines []string
 	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
@@ -332,7 +331,7 @@ func (b *body) wide(n *tables.Table, at place) {
 	b.code(strings.Join(lines, "\n"), at)
 }
 
-// widths parts a width among the columns by what they hold.
+// widths divides a width among the columns by their content.
 func (b *body) widths(n *tables.Table, total int) []int {
 	var need []int
 	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
@@ -361,7 +360,7 @@ func (b *body) widths(n *tables.Table, total int) []int {
 	return widths
 }
 
-// columns is about how wide s is, in characters of Latin writing.
+// columns estimates the width of s in Latin letters.
 func columns(s string) int {
 	n := utf8.RuneCountInString(s)
 	for _, r := range s {

@@ -143,8 +143,8 @@ func (b *body) autoLink(n *ast.AutoLink, l look) {
 	b.put(`</w:hyperlink>`)
 }
 
-// space writes what a line break of the source means before next: a space, but
-// nothing between characters of writing that has no spaces.
+// space writes the space that a line break of the source stands for. There is
+// none between characters of scripts without spaces.
 func (b *body) space(next rune) {
 	if !b.line.soft {
 		return
@@ -155,7 +155,7 @@ func (b *body) space(next rune) {
 	}
 }
 
-// run writes text that looks the same.
+// run writes text of one format.
 func (b *body) run(l look, s string) {
 	if s == "" {
 		return
@@ -185,7 +185,7 @@ func (b *body) run(l look, s string) {
 	b.put(`</w:r>`)
 }
 
-// checkBox writes a box that can be checked in Word.
+// checkBox writes a check box that works in Word.
 func (b *body) checkBox(checked bool) {
 	b.controls++
 	state, sign := "0", "☐"
@@ -250,8 +250,8 @@ func textOf(n ast.Node, src []byte) string {
 	return b.String()
 }
 
-// textValue is the text that n stands for. The tree holds it as it was
-// written, and what escapes and entities mean is known to the HTML renderer.
+// textValue returns the text of n with its escapes and entities resolved, by the
+// HTML renderer: the syntax tree holds the source.
 func textValue(n *ast.Text, src []byte) string {
 	value := n.Value(src)
 	if n.IsRaw() || !bytes.ContainsAny(value, `\&`) {
@@ -269,7 +269,7 @@ func firstOf(s string) rune {
 	return r
 }
 
-// isUnspaced reports whether r belongs to writing that has no spaces between
+// isUnspaced reports whether r belongs to a script without spaces between
 // words: Chinese and Japanese with their punctuation.
 func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || 0x3000 <= r && r <= 0x303F || 0xFF00 <= r && r <= 0xFFEF

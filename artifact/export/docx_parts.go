@@ -61,7 +61,7 @@ const documentRelations = openRelations +
 
 const appProperties = xmlHeader + `<Properties xmlns="http://schemas.openxmlformats.org/officeDocument/2006/extended-properties"><Application>Artel</Application></Properties>`
 
-// footer is the number of the page and of all pages.
+// footer shows the page number and the number of pages.
 const footer = xmlHeader + `<w:ftr ` + word + `><w:p><w:pPr><w:pStyle w:val="Footer"/></w:pPr>` +
 	`<w:fldSimple w:instr=" PAGE "><w:r><w:t>1</w:t></w:r></w:fldSimple>` +
 	`<w:r><w:t xml:space="preserve"> / </w:t></w:r>` +
@@ -86,8 +86,8 @@ func coreProperties(d Document, language string) string {
 	return b.String()
 }
 
-// guessLanguage tells the writings apart that need different fonts: kana is
-// Japanese, hangul Korean, and other Han Chinese. It is "" for all others.
+// guessLanguage returns the language of a text whose script needs its own fonts:
+// kana is Japanese, hangul Korean, other Han Chinese. It is "" for all others.
 func guessLanguage(s string) string {
 	const enough = 20_000 // bytes to look at
 	if len(s) > enough {
@@ -116,8 +116,8 @@ func guessLanguage(s string) string {
 	return ""
 }
 
-// An eastAsia is what Word sets Chinese, Japanese or Korean in. Other programs
-// take the substitute where they do not have the font.
+// An eastAsia names the fonts for Chinese, Japanese or Korean: Word's, and the
+// substitute of programs that do not have it.
 type eastAsia struct{ tag, font, substitute string }
 
 func eastAsiaOf(language string) eastAsia {
@@ -133,7 +133,7 @@ func eastAsiaOf(language string) eastAsia {
 	return eastAsia{"zh-CN", "Microsoft YaHei", "Noto Sans CJK SC"}
 }
 
-// latinOf is the language of Latin writing in a text of this language.
+// latinOf returns the language of Latin text in a document of this language.
 func latinOf(language string) string {
 	tag := strings.ToLower(language)
 	if tag == "" || strings.HasPrefix(tag, "ja") || strings.HasPrefix(tag, "ko") || strings.HasPrefix(tag, "zh") {
@@ -162,7 +162,7 @@ func settings(language string) string {
 		`</w:settings>`
 }
 
-// styles are what people change to give all documents another look.
+// styles defines the styles that people edit to change the look of a document.
 func styles(language string) string {
 	e := eastAsiaOf(language)
 	var b strings.Builder

@@ -110,9 +110,9 @@ func (p *page) head() {
 	p.put("<title>", html.EscapeString(p.d.Title), "</title>\n<style>", pageStyle, "</style>\n</head>\n<body>\n<main>\n")
 }
 
-// refPath is the path that render gets for refs, because for pictures it accepts
-// only paths of the API.
-const refPath = "/api/ref/"
+// refPath begins the path that render gets for refs, because for pictures it
+// accepts only paths of files.
+const refPath = "/api/v1/files/ref-"
 
 func ownAddress(ref artel.Ref) string { return refPath + nameOf(ref) }
 

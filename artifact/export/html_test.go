@@ -130,7 +130,7 @@ func TestHTMLOfText(t *testing.T) {
 		{"link without a place", export.Document{Text: "[a *b*](artifact:x) [c](artifact:y@2)", Link: func(r artel.Ref) string { return map[int]string{2: "../a b.md"}[r.Version] }}, `<p>a <em>b</em> <a href="../a%20b.md" rel="nofollow noreferrer">c</a></p>` + "\n"},
 		{"nobody links", export.Document{Text: "[a](artifact:x)"}, "<p>a</p>\n"},
 		{"places that are none", export.Document{Text: "[a](artifact:x) <artifact:x>", Link: func(artel.Ref) string { return "javascript:x" }}, "<p>a artifact:x</p>\n"},
-		{"this server", export.Document{Text: "![a](/api/v1/x) ![b](/api/ref/00) ![c](/api/ref/" + hexOf("artifact:red.gif") + ")", Open: open}, "<p>a b c</p>\n"},
+		{"this server", export.Document{Text: "![a](/api/v1/x) ![b](/api/v1/files/ref-00) ![c](/api/v1/files/ref-" + hexOf("artifact:red.gif") + ")", Open: open}, "<p>a b c</p>\n"},
 		{"missing", export.Document{Text: "![a&b](artifact:gone)", Open: open}, "<p>a&amp;b</p>\n"},
 		{"svg", export.Document{Text: `![a](artifact:x.svg "t&")`, Open: open}, `<p><img src="data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4=" alt="a" title="t&amp;"></p>` + "\n"},
 		{"text is no picture", export.Document{Text: "![a](artifact:note.txt)", Open: open}, "<p>a</p>\n"},

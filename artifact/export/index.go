@@ -47,9 +47,40 @@ type visitor struct {
 
 // An indexReader reads conversation.json piece by piece.
 type indexReader struct {
+	src  *valueReader
 	dec  *json.Decoder
 	work int64 // work left for messages
 }
+
+// The largest values of an index, in bytes. The text of a message is at most 20 MB
+// and may be escaped.
+const (
+	maxField     = 1 << 20 // the conversation, a key, a text in an unknown field
+	maxMessage   = 64 << 20
+	maxVersions  = 32 << 20 // of an artifact
+	maxVariables = 4 << 20
+	maxNesting   = 1000 // of unknown fields
+)
+
+// A valueReader bounds what the decoder reads for one value, which it keeps in
+// memory as a whole.
+type valueReader struct {
+	r    io.Reader
+	left int
+}
+
+// Read implements [io.Reader].
+func (r *valueReader) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, artel.Errorf(artel.TooLarge, "", "", "has a value that is too long; an export of Artel has none")
+	}
+	n, err := r.r.Read(p[:min(len(p), r.left)])
+	r.left -= n
+	return n, err
+}
+
+// allow lets the decoder read a value of n bytes, and as much ahead.
+func (r *valueReader) allow(n int) { r.left = 2*n + 1<<16 }
 
 // read walks through the index.
 func (a *Archive) read(ctx context.Context, v visitor) error {
@@ -58,7 +89,8 @@ func (a *Archive) read(ctx context.Context, v visitor) error {
 		return zipError(err)
 	}
 	defer f.Close()
-	x := &indexReader{dec: json.NewDecoder(contextReader{ctx, f}), work: maxWork * a.limits.Index}
+	src := &valueReader{r: contextReader{ctx, f}, left: maxField}
+	x := &indexReader{src: src, dec: json.NewDecoder(src), work: maxWork * a.limits.Index}
 	return x.read(v)
 }
 
@@ -68,9 +100,9 @@ func (x *indexReader) read(v visitor) error {
 	}
 	seen := map[string]bool{}
 	for x.dec.More() {
-		t, err := x.dec.Token()
+		t, err := x.token()
 		if err != nil {
-			return jsonError(err)
+			return err
 		}
 		key, _ := t.(string)
 		if seen[key] {
@@ -92,6 +124,7 @@ func (x *indexReader) read(v visitor) error {
 			return artel.Errorf(artel.Invalid, "", "", "%q is missing", key)
 		}
 	}
+	x.src.allow(maxField)
 	if _, err := x.dec.Token(); err != io.EOF {
 		return artel.Errorf(artel.Invalid, "", "", "goes on after its end")
 	}
@@ -102,7 +135,7 @@ func (x *indexReader) field(key string, v visitor) error {
 	switch key {
 	case "format":
 		var s string
-		if err := x.decode(&s); err != nil {
+		if err := x.decode(&s, maxField); err != nil {
 			return err
 		}
 		if s != Format {
@@ -110,7 +143,7 @@ func (x *indexReader) field(key string, v visitor) error {
 		}
 	case "format_version":
 		var n int
-		if err := x.decode(&n); err != nil {
+		if err := x.decode(&n, maxField); err != nil {
 			return err
 		}
 		if n < 1 || n > FormatVersion {
@@ -118,12 +151,12 @@ func (x *indexReader) field(key string, v visitor) error {
 		}
 	case "conversation":
 		var c artel.Conversation
-		if err := x.decode(&c); err != nil || v.conversation == nil {
+		if err := x.decode(&c, maxField); err != nil || v.conversation == nil {
 			return err
 		}
 		return v.conversation(c)
 	case "messages":
-		return x.list(v.message != nil, func(raw json.RawMessage, i int) error {
+		return x.list(maxMessage, v.message != nil, func(raw json.RawMessage, i int) error {
 			if x.work -= int64(len(raw)) * depthOf(raw); x.work < 0 {
 				return artel.Errorf(artel.TooLarge, "", "", "message %d: too many brackets in each other", i)
 			}
@@ -134,7 +167,7 @@ func (x *indexReader) field(key string, v visitor) error {
 			return v.message(m)
 		})
 	case "artifacts":
-		return x.list(v.artifact != nil, func(raw json.RawMessage, i int) error {
+		return x.list(maxVersions, v.artifact != nil, func(raw json.RawMessage, i int) error {
 			var a indexedArtifact
 			if err := json.Unmarshal(raw, &a); err != nil {
 				return artel.Errorf(artel.Invalid, "", "", "artifact %d: %w", i, err)
@@ -142,7 +175,7 @@ func (x *indexReader) field(key string, v visitor) error {
 			return v.artifact(a)
 		})
 	case "variables":
-		return x.list(v.variables != nil, func(raw json.RawMessage, i int) error {
+		return x.list(maxVariables, v.variables != nil, func(raw json.RawMessage, i int) error {
 			var s Variables
 			if err := json.Unmarshal(raw, &s); err != nil {
 				return artel.Errorf(artel.Invalid, "", "", "variables %d: %w", i, err)
@@ -150,20 +183,41 @@ func (x *indexReader) field(key string, v visitor) error {
 			return v.variables(s)
 		})
 	default: // of a later writer of the same format
-		var skipped json.RawMessage
-		return x.decode(&skipped)
+		return x.skip()
 	}
 	return nil
 }
 
-// list reads an array, and calls item for its elements where they are wanted.
-func (x *indexReader) list(wanted bool, item func(json.RawMessage, int) error) error {
+// skip reads a value without keeping more than a token of it.
+func (x *indexReader) skip() error {
+	for depth := 0; ; {
+		t, err := x.token()
+		if err != nil {
+			return err
+		}
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			if depth++; depth > maxNesting {
+				return artel.Errorf(artel.Invalid, "", "", "nests more than %d brackets", maxNesting)
+			}
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
+}
+
+// list reads an array of values of at most most bytes, and calls item for them
+// where they are wanted.
+func (x *indexReader) list(most int, wanted bool, item func(json.RawMessage, int) error) error {
 	if err := x.expect(json.Delim('[')); err != nil {
 		return err
 	}
 	for i := 1; x.dec.More(); i++ {
 		var raw json.RawMessage
-		if err := x.decode(&raw); err != nil {
+		if err := x.decode(&raw, most); err != nil {
 			return err
 		}
 		if !wanted {
@@ -176,13 +230,23 @@ func (x *indexReader) list(wanted bool, item func(json.RawMessage, int) error) e
 	return x.expect(json.Delim(']'))
 }
 
-// decode reads one value. It is no longer than the index, which is bounded.
-func (x *indexReader) decode(v any) error { return jsonError(x.dec.Decode(v)) }
+// decode reads one value of at most most bytes.
+func (x *indexReader) decode(v any, most int) error {
+	x.src.allow(most)
+	return jsonError(x.dec.Decode(v))
+}
+
+// token reads one token of at most maxField bytes.
+func (x *indexReader) token() (json.Token, error) {
+	x.src.allow(maxField)
+	t, err := x.dec.Token()
+	return t, jsonError(err)
+}
 
 func (x *indexReader) expect(want json.Delim) error {
-	t, err := x.dec.Token()
+	t, err := x.token()
 	if err != nil {
-		return jsonError(err)
+		return err
 	}
 	if t != want {
 		return artel.Errorf(artel.Invalid, "", "", "has %v where %v should be", artel.Shorten(tokenText(t), 40), want)

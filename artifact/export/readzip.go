@@ -22,7 +22,7 @@ import (
 const (
 	DefaultEntries  = 100_000
 	DefaultMessages = 1_000_000
-	DefaultIndex    = 256 << 20
+	DefaultIndex    = 128 << 20
 	DefaultUnpacked = 16 << 30
 )
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -354,5 +355,49 @@ func BenchmarkReadZIP(b *testing.B) {
 		if err := consume(b.Context(), file, export.ReadOptions{}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestReadZIPKeepsNothingUnknown reads an index whose unknown field is longer
+// than what is kept: values are bounded, lists are skipped piece by piece.
+func TestReadZIPKeepsNothingUnknown(t *testing.T) {
+	read := func(name, field string) error {
+		entries := entriesOf(t, sample(t).zip(t))
+		entries["conversation.json"] = strings.Replace(entries["conversation.json"], "{", "{"+field+",", 1)
+		var before, after runtime.MemStats
+		var packed bytes.Buffer
+		w := zip.NewWriter(&packed)
+		for name, text := range entries {
+			e, err := w.Create(name)
+			if err == nil {
+				_, err = io.WriteString(e, text)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		file := packed.String()
+		runtime.ReadMemStats(&before)
+		err := consume(t.Context(), file, export.ReadOptions{})
+		runtime.ReadMemStats(&after)
+		if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; err != nil && mb > 100 {
+			t.Errorf("%s: %d MB were taken", name, mb)
+		}
+		return err
+	}
+	const n = 60 << 20
+	for name, field := range map[string]string{
+		"a text": `"zz":"` + strings.Repeat("A", n) + `"`, "a key": `"` + strings.Repeat("k", n) + `":1`, "brackets": `"zz":` + strings.Repeat("[", n/4) + strings.Repeat("]", n/4),
+		"a title": `"conversation":{"title":"` + strings.Repeat("A", n) + `"}`,
+	} {
+		if err := read(name, field); artel.KindOf(err) != artel.TooLarge && artel.KindOf(err) != artel.Invalid {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if err := read("a list", `"zz":[`+strings.Repeat(`"a",`, 1<<20)+`{"b":[]}]`); err != nil {
+		t.Errorf("a list: %v", err)
 	}
 }

@@ -49,26 +49,26 @@ func TestZIPOfStore(t *testing.T) {
 	list := artifact.New(s, blob.NewMemory(), artifact.Options{})
 	var staged []artifact.Staged
 	for name, b := range map[string]string{"红.png": string(picture(t, "png", 5, 5)), "old.txt": "\xd6\xd0\xce\xc4\xb5\xc4\xce\xc4\xb1\xbe\xa3\xac\xb9\xbb\xb3\xa4"} {
-		up, err := list.Stage(ctx, strings.NewReader(b), media.Hint{Filename: name})
+		up, err := list.Uploads.Stage(ctx, strings.NewReader(b), media.Hint{Filename: name})
 		if err != nil {
 			t.Fatal(err)
 		}
 		staged = append(staged, up)
 	}
-	if _, err := list.Add(ctx, artel.Local, c.ID, staged); err != nil {
+	if _, err := list.Uploads.Add(ctx, artel.Local, c.ID, staged); err != nil {
 		t.Fatal(err)
 	}
 	w := list.Workspace(artifact.WorkspaceConfig{Owner: artel.Local, Conversation: c.ID, Message: root, Author: "lead"})
 	if _, err := w.Create(ctx, "plan", "Plan", "# Plan\n\n- [ ] ![red](artifact:红.png)\n", ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := w.Update(ctx, "plan", []edit.Edit{{Old: "- [ ]", New: "- [x]"}}, artifact.UpdateOptions{}); err != nil {
+	if _, _, err := w.Edit.Update(ctx, "plan", []edit.Edit{{Old: "- [ ]", New: "- [x]"}}, artifact.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Create(ctx, "gone", "", "soon", ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Delete(ctx, "gone", 0); err != nil {
+	if _, err := w.Edit.Delete(ctx, "gone", 0); err != nil {
 		t.Fatal(err)
 	}
 
@@ -96,7 +96,7 @@ func TestZIPOfStore(t *testing.T) {
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		versions, err := list.Versions(ctx, artel.Local, c.ID, id)
+		versions, err := list.Versions.List(ctx, artel.Local, c.ID, id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,9 +2,9 @@
 
 // Package blobtest tests implementations of [blob.Store].
 //
-// Begin with [Run] in a test of the implementation. Each of [Clauses] is one
-// promise of the contract; it returns an error if the promise is broken, so
-// that the clauses themselves can be tested with broken stores.
+// Begin with [Run] in a test of the implementation. Each clause is one promise of
+// the contract, checked on a store of its own. The kit itself is tested with stores
+// that are broken on purpose.
 package blobtest
 
 import (
@@ -22,28 +22,18 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/internal/contracttest"
 )
 
-// A Clause is one promise of the contract.
-type Clause struct {
-	Name  string
-	Check func(ctx context.Context, s blob.Store) error // s is empty
-}
-
-// Run checks each clause on its own store.
+// Run checks each clause on the empty store that open returns for it.
 func Run(t *testing.T, open func(testing.TB) blob.Store) {
-	for _, c := range Clauses() {
-		t.Run(c.Name, func(t *testing.T) {
-			if err := c.Check(t.Context(), open(t)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	contracttest.Run(t, clauses(), func(t *testing.T, cl clause) error { return hold(t.Context(), cl, open(t)) })
 }
 
-// Clauses returns the contract.
-func Clauses() []Clause {
-	return []Clause{
+type clause = contracttest.Clause[*check]
+
+func clauses() []clause {
+	return []clause{
 		{"what is put comes back", comesBack},
 		{"any size comes back", anySize},
 		{"info is complete", complete},
@@ -65,384 +55,274 @@ func Clauses() []Clause {
 	}
 }
 
-func put(ctx context.Context, s blob.Store, b []byte) (blob.Info, error) {
-	return s.Put(ctx, bytes.NewReader(b), 0)
+// hold runs cl on s.
+func hold(ctx context.Context, cl clause, s blob.Store) error {
+	return contracttest.Hold(ctx, func(c *contracttest.Check) { cl.Check(&check{c, s}) })
 }
 
-func fetch(ctx context.Context, s blob.Store, d artel.Digest) (_ []byte, err error) {
-	r, err := s.Open(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	b, err := io.ReadAll(r)
-	if err == nil && r.Size() != int64(len(b)) {
-		err = fmt.Errorf("the reader's size is %d, but it gave %d bytes", r.Size(), len(b))
-	}
-	return b, err
+// A check runs one clause on a store.
+type check struct {
+	*contracttest.Check
+	blob.Store
 }
 
-func count(ctx context.Context, s blob.Store) (n int, err error) {
-	err = s.List(ctx, func(blob.Info) bool { n++; return true })
-	return n, err
+func (c *check) put(b []byte) blob.Info { return c.putFrom(bytes.NewReader(b)) }
+
+func (c *check) putFrom(r io.Reader) blob.Info {
+	info, err := c.Put(c.Context(), r, 0)
+	c.Must("Put", err)
+	return info
 }
 
-func empty(ctx context.Context, s blob.Store) error {
-	n, err := count(ctx, s)
-	if err == nil && n != 0 {
-		err = fmt.Errorf("%d blobs are there, want none", n)
-	}
-	return err
+func (c *check) stat(d artel.Digest) blob.Info {
+	info, err := c.Stat(c.Context(), d)
+	c.Must("Stat", err)
+	return info
 }
 
-func comesBack(ctx context.Context, s blob.Store) error {
-	return roundTrip(ctx, s, []byte("some bytes"))
+// holds expects the store to have the bytes b under d.
+func (c *check) holds(d artel.Digest, b []byte) {
+	r, err := c.Open(c.Context(), d)
+	c.Must("Open", err)
+	c.reads(r, b)
 }
 
-func anySize(ctx context.Context, s blob.Store) error {
+// reads expects a reader to have the bytes b, and closes it.
+func (c *check) reads(r blob.Reader, b []byte) {
+	got, err := io.ReadAll(r)
+	c.Must("read", errors.Join(err, r.Close()))
+	c.Want(bytes.Equal(got, b), "read %d bytes %.40q, want %d bytes %.40q", len(got), got, len(b), b)
+	c.Want(r.Size() == int64(len(b)), "the reader's size is %d, but it gave %d bytes", r.Size(), len(b))
+}
+
+// has expects the store to hold n blobs.
+func (c *check) has(n int) {
+	found := 0
+	c.Must("List", c.List(c.Context(), func(blob.Info) bool { found++; return true }))
+	c.Want(found == n, "%d blobs are there, want %d", found, n)
+}
+
+// deletes deletes d if it is older than before, and expects it to be gone, or not.
+func (c *check) deletes(d artel.Digest, before time.Time, want bool) {
+	gone, err := c.Delete(c.Context(), d, before)
+	c.Must("Delete", err)
+	c.Want(gone == want, "Delete(%q) before %v: gone is %v", d, before, gone)
+}
+
+func comesBack(c *check) { c.roundTrip([]byte("some bytes")) }
+
+func anySize(c *check) {
 	for _, n := range []int{0, 1, 4095, 4096, 128 << 10, 128<<10 + 1, 3<<20 + 7} {
 		b := make([]byte, n)
 		for i := range b {
 			b[i] = byte(i * 7 >> 3)
 		}
-		if err := roundTrip(ctx, s, b); err != nil {
-			return fmt.Errorf("%d bytes: %w", n, err)
-		}
+		c.roundTrip(b)
 	}
-	return nil
 }
 
-func roundTrip(ctx context.Context, s blob.Store, b []byte) error {
-	info, err := s.Put(ctx, iotest.DataErrReader(bytes.NewReader(b)), 0)
-	if err != nil {
-		return err
-	}
-	got, err := fetch(ctx, s, info.Digest)
-	if err == nil && !bytes.Equal(got, b) {
-		err = fmt.Errorf("%d other bytes came back", len(got))
-	}
-	return err
+func (c *check) roundTrip(b []byte) {
+	c.holds(c.putFrom(iotest.DataErrReader(bytes.NewReader(b))).Digest, b)
 }
 
-func complete(ctx context.Context, s blob.Store) error {
+func complete(c *check) {
 	b := []byte("complete")
-	info, err := put(ctx, s, b)
-	if err != nil {
-		return err
-	}
-	stat, err := s.Stat(ctx, info.Digest)
-	switch {
-	case err != nil:
-		return err
-	case info.Digest != artel.NewDigest(sha256.Sum256(b)), info.Size != int64(len(b)), info.Time.IsZero():
-		return fmt.Errorf("got %+v from Put", info)
-	case stat.Digest != info.Digest, stat.Size != info.Size, stat.Time.IsZero():
-		return fmt.Errorf("got %+v from Stat, %+v from Put", stat, info)
-	}
-	return nil
+	info := c.put(b)
+	c.Want(info.Digest == artel.NewDigest(sha256.Sum256(b)) && info.Size == int64(len(b)) && !info.Time.IsZero(), "got %+v from Put", info)
+	stat := c.stat(info.Digest)
+	c.Want(stat.Digest == info.Digest && stat.Size == info.Size && !stat.Time.IsZero(), "got %+v from Stat, %+v from Put", stat, info)
 }
 
-func anywhere(ctx context.Context, s blob.Store) (err error) {
-	info, err := put(ctx, s, []byte("0123456789"))
-	if err != nil {
-		return err
-	}
-	r, err := s.Open(ctx, info.Digest)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	return iotest.TestReader(r, []byte("0123456789"))
+func anywhere(c *check) {
+	r, err := c.Open(c.Context(), c.put([]byte("0123456789")).Digest)
+	c.Must("Open", err)
+	c.Must("reader", errors.Join(iotest.TestReader(r, []byte("0123456789")), r.Close()))
 }
 
-func limit(ctx context.Context, s blob.Store) error {
-	_, err := s.Put(ctx, strings.NewReader("12345"), 4)
-	if artel.KindOf(err) != artel.TooLarge || !strings.Contains(err.Error(), "4") {
-		return fmt.Errorf("5 bytes with a limit of 4: %v, want kind %s naming the limit", err, artel.TooLarge)
-	}
-	if err := empty(ctx, s); err != nil {
-		return err
-	}
-	_, err = s.Put(ctx, strings.NewReader("1234"), 4)
-	return err
+func limit(c *check) {
+	_, err := c.Put(c.Context(), strings.NewReader("12345"), 4)
+	c.Want(artel.KindOf(err) == artel.TooLarge && strings.Contains(err.Error(), "4"),
+		"5 bytes with a limit of 4: %v, want kind %s naming the limit", err, artel.TooLarge)
+	c.has(0)
+	_, err = c.Put(c.Context(), strings.NewReader("1234"), 4)
+	c.Must("4 bytes with a limit of 4", err)
 }
 
-func failingSource(ctx context.Context, s blob.Store) error {
+func failingSource(c *check) {
 	broken := errors.New("the line went dead")
-	_, err := s.Put(ctx, io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), 0)
-	if !errors.Is(err, broken) {
-		return fmt.Errorf("the source's error became %v", err)
-	}
-	if _, err = s.Put(ctx, iotest.ErrReader(fmt.Errorf("wrapped: %w", io.EOF)), 0); err == nil {
-		return errors.New("a wrapped EOF counts as the end")
-	}
-	return empty(ctx, s)
+	_, err := c.Put(c.Context(), io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), 0)
+	c.Want(errors.Is(err, broken), "the source's error became %v", err)
+	_, err = c.Put(c.Context(), iotest.ErrReader(fmt.Errorf("wrapped: %w", io.EOF)), 0)
+	c.Want(err != nil, "a wrapped EOF counts as the end")
+	c.has(0)
 }
 
-func endedContext(ctx context.Context, s blob.Store) error {
-	ended, cancel := context.WithCancel(ctx)
+func endedContext(c *check) {
+	ended, cancel := context.WithCancel(c.Context())
 	source := io.MultiReader(strings.NewReader("half"), readerFunc(func([]byte) (int, error) { cancel(); return 0, io.EOF }),
 		strings.NewReader("other half"))
-	if _, err := s.Put(ended, source, 0); artel.KindOf(err) != artel.Canceled {
-		return fmt.Errorf("after the end of ctx, Put: %v, want kind %s", err, artel.Canceled)
-	}
-	if _, err := s.Stat(ended, artel.NewDigest([32]byte{})); artel.KindOf(err) != artel.Canceled {
-		return fmt.Errorf("after the end of ctx, Stat: %v, want kind %s", err, artel.Canceled)
-	}
-	return empty(ctx, s)
+	_, err := c.Put(ended, source, 0)
+	c.Kind("Put after the end of ctx", err, artel.Canceled)
+	_, err = c.Stat(ended, artel.NewDigest([32]byte{}))
+	c.Kind("Stat after the end of ctx", err, artel.Canceled)
+	c.has(0)
 }
 
-func atomic(ctx context.Context, s blob.Store) error {
+func atomic(c *check) {
 	b := bytes.Repeat([]byte("x"), 300<<10)
-	var seen error
 	last := readerFunc(func([]byte) (int, error) {
-		_, err := s.Stat(ctx, artel.NewDigest(sha256.Sum256(b)))
-		if artel.KindOf(err) != artel.NotFound {
-			err = fmt.Errorf("in the midst of Put, Stat: %v", err)
-		} else {
-			err = nil
+		_, err := c.Stat(c.Context(), artel.NewDigest(sha256.Sum256(b)))
+		c.Kind("Stat in the midst of Put", err, artel.NotFound)
+		if err := c.List(c.Context(), func(i blob.Info) bool { c.Failf("listed in the midst of Put: %+v", i); return true }); err != nil {
+			c.Failf("List in the midst of Put: %w", err)
 		}
-		seen = errors.Join(seen, err, empty(ctx, s))
 		return 0, io.EOF
 	})
-	_, err := s.Put(ctx, io.MultiReader(bytes.NewReader(b), last), 0)
-	return errors.Join(err, seen)
+	c.putFrom(io.MultiReader(bytes.NewReader(b), last))
 }
 
-func once(ctx context.Context, s blob.Store) error {
-	a, err := put(ctx, s, []byte("same"))
-	if err != nil {
-		return err
-	}
-	b, err := put(ctx, s, []byte("same"))
-	if err != nil {
-		return err
-	}
-	n, err := count(ctx, s)
-	if err == nil && (n != 1 || a.Digest != b.Digest || a.Size != b.Size) {
-		err = fmt.Errorf("%d blobs, %+v and %+v", n, a, b)
-	}
-	return err
+func once(c *check) {
+	a, b := c.put([]byte("same")), c.put([]byte("same"))
+	c.Want(a.Digest == b.Digest && a.Size == b.Size, "got %+v and %+v", a, b)
+	c.has(1)
 }
 
 // refresh waits, because times of the storage may be whole seconds.
-func refresh(ctx context.Context, s blob.Store) error {
-	first, err := put(ctx, s, []byte("again"))
-	if err != nil {
-		return err
-	}
+func refresh(c *check) {
+	first := c.put([]byte("again"))
 	for deadline := first.Time.Add(2500 * time.Millisecond); ; {
 		late := time.Now().After(deadline)
-		if _, err := put(ctx, s, []byte("again")); err != nil {
-			return err
+		c.put([]byte("again"))
+		if c.stat(first.Digest).Time.After(first.Time) {
+			return
 		}
-		stat, err := s.Stat(ctx, first.Digest)
-		if err != nil || stat.Time.After(first.Time) {
-			return err
-		}
-		if late {
-			return fmt.Errorf("the time is still %v", first.Time)
-		}
+		c.Want(!late, "the time is still %v", first.Time)
 	}
 }
 
-func atOnce(ctx context.Context, s blob.Store) error {
+func atOnce(c *check) {
 	b := bytes.Repeat([]byte("together"), 20_000)
-	errs := make([]error, 8)
 	var wg sync.WaitGroup
-	for i := range errs {
+	for range 8 {
 		wg.Go(func() {
-			info, err := put(ctx, s, b)
-			if err == nil {
-				var got []byte
-				if got, err = fetch(ctx, s, info.Digest); err == nil && !bytes.Equal(got, b) {
-					err = errors.New("other bytes came back")
-				}
+			one := clause{Check: func(c *check) { c.holds(c.put(b).Digest, b) }}
+			if err := hold(c.Context(), one, c.Store); err != nil {
+				c.Failf("one of many: %w", err)
 			}
-			errs[i] = err
 		})
 	}
 	wg.Wait()
-	n, err := count(ctx, s)
-	if err == nil && n != 1 {
-		err = fmt.Errorf("%d blobs, want one", n)
-	}
-	return errors.Join(append(errs, err)...)
+	c.has(1)
 }
 
-func missing(ctx context.Context, s blob.Store) error {
+func missing(c *check) {
 	for _, d := range []artel.Digest{artel.NewDigest([32]byte{1}), "", "sha256-", "sha256-../../../../etc/passwd", "x"} {
-		if _, err := s.Stat(ctx, d); artel.KindOf(err) != artel.NotFound {
-			return fmt.Errorf("Stat(%q): %v, want kind %s", d, err, artel.NotFound)
+		_, err := c.Stat(c.Context(), d)
+		c.Kind(fmt.Sprintf("Stat(%q)", d), err, artel.NotFound)
+		r, err := c.Open(c.Context(), d)
+		c.Kind(fmt.Sprintf("Open(%q)", d), err, artel.NotFound)
+		if r != nil {
+			c.Must("Close", r.Close())
 		}
-		if r, err := s.Open(ctx, d); artel.KindOf(err) != artel.NotFound {
-			if r != nil {
-				err = errors.Join(err, r.Close())
-			}
-			return fmt.Errorf("Open(%q): %v, want kind %s", d, err, artel.NotFound)
-		}
-		if gone, err := s.Delete(ctx, d, later()); err != nil || !gone {
-			return fmt.Errorf("Delete(%q): gone %v, %w", d, gone, err)
-		}
+		c.deletes(d, later(), true)
 	}
-	return nil
 }
 
-func deleting(ctx context.Context, s blob.Store) error {
-	gone, err := put(ctx, s, []byte("gone"))
-	if err != nil {
-		return err
-	}
-	stays, err := put(ctx, s, []byte("stays"))
-	if err != nil {
-		return err
-	}
-	if ok, err := s.Delete(ctx, gone.Digest, later()); err != nil || !ok {
-		return fmt.Errorf("gone %v, %w", ok, err)
-	}
-	if _, err := s.Stat(ctx, gone.Digest); artel.KindOf(err) != artel.NotFound {
-		return fmt.Errorf("after Delete: %v, want kind %s", err, artel.NotFound)
-	}
-	if _, err := s.Stat(ctx, stays.Digest); err != nil {
-		return fmt.Errorf("another blob: %w", err)
-	}
-	return roundTrip(ctx, s, []byte("gone"))
+func deleting(c *check) {
+	gone, stays := c.put([]byte("gone")), c.put([]byte("stays"))
+	c.deletes(gone.Digest, later(), true)
+	_, err := c.Stat(c.Context(), gone.Digest)
+	c.Kind("Stat after Delete", err, artel.NotFound)
+	c.stat(stays.Digest)
+	c.roundTrip([]byte("gone"))
 }
 
 // later is after every put of a test.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
-func sparing(ctx context.Context, s blob.Store) error {
-	info, err := put(ctx, s, []byte("old"))
-	if err != nil {
-		return err
+func sparing(c *check) {
+	info := c.put([]byte("old"))
+	pass(info.Time)
+	between := time.Now()
+	again := c.put([]byte("old"))
+	for _, before := range []time.Time{{}, info.Time, between, again.Time} {
+		c.deletes(info.Digest, before, false)
+		c.stat(info.Digest)
 	}
-	for time.Now().Compare(info.Time) <= 0 { // clocks may be coarse
+	c.deletes(info.Digest, again.Time.Add(time.Nanosecond), true)
+}
+
+// pass waits until the clock, which may be coarse, is after t.
+func pass(t time.Time) {
+	for time.Now().Compare(t) <= 0 {
 		time.Sleep(time.Millisecond)
 	}
-	between := time.Now()
-	again, err := put(ctx, s, []byte("old"))
-	if err != nil {
-		return err
-	}
-	for _, before := range []time.Time{{}, info.Time, between, again.Time} {
-		if gone, err := s.Delete(ctx, info.Digest, before); err != nil || gone {
-			return fmt.Errorf("put at %v, deleted before %v: gone %v, %w", again.Time, before, gone, err)
-		}
-		if _, err := s.Stat(ctx, info.Digest); err != nil {
-			return err
-		}
-	}
-	gone, err := s.Delete(ctx, info.Digest, again.Time.Add(time.Nanosecond))
-	if err == nil && !gone {
-		err = errors.New("what is older stays")
-	}
-	return err
 }
 
 // beside deletes an old blob while it is put again.
-func beside(ctx context.Context, s blob.Store) error {
+func beside(c *check) {
 	for i := range 40 {
 		content := []byte{byte(i)}
-		info, err := put(ctx, s, content)
-		if err != nil {
-			return err
-		}
-		for time.Now().Compare(info.Time) <= 0 {
-			time.Sleep(time.Millisecond)
-		}
+		info := c.put(content)
+		pass(info.Time)
 		start := time.Now()
 		began, deleted := make(chan bool), make(chan error)
 		go func() {
 			close(began)
-			_, err := s.Delete(ctx, info.Digest, start)
+			_, err := c.Delete(c.Context(), info.Digest, start)
 			deleted <- err
 		}()
-		_, err = s.Put(ctx, io.MultiReader(bytes.NewReader(content), readerFunc(func([]byte) (int, error) {
+		_, err := c.Put(c.Context(), io.MultiReader(bytes.NewReader(content), readerFunc(func([]byte) (int, error) {
 			<-began
 			time.Sleep(time.Duration(i) * 20 * time.Microsecond) // another moment of Delete each time
 			return 0, io.EOF
 		})), 0)
-		if err := errors.Join(err, <-deleted); err != nil {
-			return err
-		}
-		if _, err := s.Stat(ctx, info.Digest); err != nil {
-			return fmt.Errorf("what was put is lost: %w", err)
-		}
+		c.Must("Put beside Delete", errors.Join(err, <-deleted))
+		_, err = c.Stat(c.Context(), info.Digest)
+		c.Must("what was put is lost", err)
 	}
-	return nil
 }
 
-func openReader(ctx context.Context, s blob.Store) (err error) {
-	info, err := put(ctx, s, []byte("still here"))
-	if err != nil {
-		return err
-	}
-	r, err := s.Open(ctx, info.Digest)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	if _, err := s.Delete(ctx, info.Digest, later()); err != nil {
-		return err
-	}
-	b, err := io.ReadAll(r)
-	if err == nil && string(b) != "still here" {
-		err = fmt.Errorf("read %q", b)
-	}
-	return err
+func openReader(c *check) {
+	info := c.put([]byte("still here"))
+	r, err := c.Open(c.Context(), info.Digest)
+	c.Must("Open", err)
+	_, err = c.Delete(c.Context(), info.Digest, later())
+	c.Must("Delete", err)
+	c.reads(r, []byte("still here"))
 }
 
-func listing(ctx context.Context, s blob.Store) error {
+func listing(c *check) {
 	want := map[artel.Digest]int64{}
 	for i := range 20 {
-		info, err := put(ctx, s, bytes.Repeat([]byte{byte(i)}, i))
-		if err != nil {
-			return err
-		}
+		info := c.put(bytes.Repeat([]byte{byte(i)}, i))
 		want[info.Digest] = info.Size
 	}
-	var wrong error
-	err := s.List(ctx, func(i blob.Info) bool {
+	c.Must("List", c.List(c.Context(), func(i blob.Info) bool {
 		if size, ok := want[i.Digest]; !ok || size != i.Size || i.Time.IsZero() {
-			wrong = fmt.Errorf("listed %+v", i)
+			c.Failf("listed %+v", i)
 		}
 		delete(want, i.Digest)
 		return true
-	})
-	if err := errors.Join(err, wrong); err != nil {
-		return err
-	}
-	if len(want) != 0 {
-		return fmt.Errorf("%d blobs were not listed", len(want))
-	}
+	}))
+	c.Want(len(want) == 0, "%d blobs were not listed", len(want))
 	n := 0
-	err = s.List(ctx, func(blob.Info) bool { n++; return n < 3 })
-	if err == nil && n != 3 {
-		err = fmt.Errorf("told to stop after 3, stopped after %d", n)
-	}
-	return err
+	c.Must("List", c.List(c.Context(), func(blob.Info) bool { n++; return n < 3 }))
+	c.Want(n == 3, "told to stop after 3, stopped after %d", n)
 }
 
-func notShared(ctx context.Context, s blob.Store) error {
+func notShared(c *check) {
 	b := []byte("mine")
-	info, err := put(ctx, s, b)
-	if err != nil {
-		return err
-	}
+	info := c.put(b)
 	b[0] = 'X'
-	got, err := fetch(ctx, s, info.Digest)
-	if err != nil {
-		return err
-	}
+	r, err := c.Open(c.Context(), info.Digest)
+	c.Must("Open", err)
+	got, err := io.ReadAll(r)
+	c.Must("read", errors.Join(err, r.Close()))
 	if len(got) > 0 {
 		got[len(got)-1] = 'Y'
 	}
-	got, err = fetch(ctx, s, info.Digest)
-	if err == nil && string(got) != "mine" {
-		err = fmt.Errorf("the stored bytes became %q", got)
-	}
-	return err
+	c.holds(info.Digest, []byte("mine"))
 }
 
 type readerFunc func([]byte) (int, error)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package blobtest_test
+package blobtest
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/blob/blobtest"
+	"github.com/artelhq/artel/internal/contracttest"
 )
 
 // Every clause finds the store that breaks it.
@@ -38,21 +38,13 @@ func TestBrokenTwins(t *testing.T) {
 		"every blob is listed until told to stop": func(m *blob.Memory) blob.Store { return chatty{m} },
 		"nothing is shared with the caller":       func(m *blob.Memory) blob.Store { return &sharing{Memory: m} },
 	}
-	for _, c := range blobtest.Clauses() {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			twin, ok := twins[c.Name]
-			if !ok {
-				t.Fatal("no broken twin")
-			}
-			if err := c.Check(t.Context(), twin(blob.NewMemory())); err == nil {
-				t.Error("the broken store passes")
-			}
-			if err := c.Check(t.Context(), blob.NewMemory()); err != nil {
-				t.Errorf("the sound store fails: %v", err)
-			}
-		})
-	}
+	contracttest.RunTwins(t, clauses(), twins, func(t *testing.T, cl clause, twin func(*blob.Memory) blob.Store) error {
+		t.Parallel()
+		if err := hold(t.Context(), cl, blob.NewMemory()); err != nil {
+			t.Errorf("the sound store fails: %v", err)
+		}
+		return hold(t.Context(), cl, twin(blob.NewMemory()))
+	})
 }
 
 type shortener struct{ *blob.Memory }

@@ -100,8 +100,8 @@ func (g *globals) checkAgents() *cobra.Command {
 		Use: "check [FILE…]", Short: "Check agents' files, without a server", Args: usage(cobra.ArbitraryArgs),
 		Long: `Checks the named files, or all files of agents_dir, and lists their problems by field: unknown keys,
 tools and subagents, limits out of bounds, unusable processors and presets. The files may refer to each
-other, to the agents of agents_dir and to built-in agents. Services are not checked, because only a
-server knows them.`,
+other, to the agents of agents_dir and to built-in agents. Names of services are not checked, because
+only a server knows all of them; a limit of cost is, against the services of the configuration.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := loadConfig(g.config)
 			if err != nil {
@@ -185,6 +185,16 @@ func (c config) checkAgents(files, beside []string, l phrase.Locale) ([]agentRep
 	for _, t := range configured {
 		known.Tools = append(known.Tools, t.Name)
 	}
+	services, _, err := c.configured()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range services {
+		known.Default = cmp.Or(known.Default, c.DefaultService, s.ID)
+		if !s.Priced() {
+			known.Unpriced = append(known.Unpriced, s.ID)
+		}
+	}
 	for _, s := range c.MCP {
 		known.Prefixes = append(known.Prefixes, s.Name+"_")
 	}
@@ -214,7 +224,7 @@ func (c config) checkAgents(files, beside []string, l phrase.Locale) ([]agentRep
 			for _, f := range d.Check(known) {
 				r.add(f.Field, f.In(l))
 			}
-			if _, err := processors.Check(d.Processors); err != nil {
+			if _, err := processors.Processors().Check(d.Processors); err != nil {
 				r.add("processors", err.Error())
 			}
 			if slices.ContainsFunc(read[:i], func(o agent.Definition) bool { return o.Name == d.Name }) {

@@ -3,64 +3,148 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/internal/phrase"
 )
 
+// putOptions holds the arguments of artel put.
+type putOptions struct {
+	conversation, to, name, declared string
+	always, keepMarkers              bool
+}
+
 func putCommand(g *globals) *cobra.Command {
-	var conversation, name, declared string
+	var put putOptions
 	cmd := &cobra.Command{
-		Use: "put FILE…", Short: "Upload files as artifacts, into a new conversation or -c", Args: usage(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if name != "" && len(args) > 1 {
-				return usageError{fmt.Errorf("--name goes with one file, not %d", len(args))}
-			}
-			for _, path := range args {
-				if _, err := os.Stat(path); err != nil {
-					return artel.Errorf(artel.Invalid, "put", path, "cannot be read: %w", err)
-				}
-			}
-			ctx, client := cmd.Context(), g.client()
-			id := artel.ConversationID(conversation)
-			if conversation == "" {
-				c, err := client.CreateConversation(ctx, httpapi.NewConversation{})
-				if err != nil {
-					return err
-				}
-				id = c.ID
-			} else if _, err := artel.ParseConversationID(conversation); err != nil {
-				return err
-			}
-			list := httpapi.List[artel.Artifact]{}
-			for _, path := range args {
-				a, err := upload(ctx, client, id, path, name, declared)
-				if err != nil {
-					return err
-				}
-				list.Items = append(list.Items, a)
-			}
-			return g.print(cmd, list, func(w printer) {
-				for _, a := range list.Items {
-					w.line(a.Ref.String())
-				}
-			})
-		},
+		Use: "put FILE…", Short: "Upload files as artifacts, or as new versions of artifacts", Args: usage(cobra.MinimumNArgs(1)),
+		Long: `Uploads files into a new conversation, or into the one of -c. There, a file
+becomes the next version of the artifact that has its name, or a new artifact if
+none has. With --to it becomes the next version of that artifact, whatever its
+name; a version in the ref must be the newest.`,
+		RunE: func(cmd *cobra.Command, args []string) error { return put.run(cmd, g, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&conversation, "conversation", "c", "", "upload into this conversation")
-	flags.StringVar(&name, "name", "", "file name to upload under")
-	flags.StringVar(&declared, "type", "", "declared media type")
+	flags.StringVarP(&put.conversation, "conversation", "c", "", "upload into this conversation")
+	flags.StringVar(&put.to, "to", "", "upload as the next version of this artifact (artifact:CONVERSATION/ID)")
+	flags.BoolVar(&put.always, "new", false, "make a new artifact also where one has the name")
+	flags.StringVar(&put.name, "name", "", "file name to upload under")
+	flags.StringVar(&put.declared, "type", "", "declared media type")
+	flags.BoolVar(&put.keepMarkers, "keep-markers", false, "save a text with marks of unresolved conflicts")
 	return cmd
+}
+
+func (put putOptions) run(cmd *cobra.Command, g *globals, args []string) error {
+	switch {
+	case put.name != "" && len(args) > 1:
+		return usageError{fmt.Errorf("--name goes with one file, not %d", len(args))}
+	case put.to != "" && len(args) > 1:
+		return usageError{fmt.Errorf("--to goes with one file, not %d", len(args))}
+	case put.to != "" && (put.conversation != "" || put.always || put.name != ""):
+		return usageError{errors.New("--to names the artifact, and goes with neither --conversation nor --new nor --name")}
+	case put.always && put.conversation == "":
+		return usageError{errors.New("--new goes with --conversation; a new conversation has no artifacts")}
+	}
+	for _, path := range args {
+		if _, err := os.Stat(path); err != nil {
+			return artel.Errorf(artel.Invalid, "put", path, "cannot be read: %w", err)
+		}
+	}
+	ctx, client := cmd.Context(), g.client()
+	list := httpapi.List[artel.Artifact]{}
+	var refs []string // as they are printed
+	save := func(ref artel.Ref, path string) error {
+		a, err := put.save(ctx, client, ref, path)
+		list.Items, refs = append(list.Items, a), append(refs, fmt.Sprintf("%s@%d", a.Ref, a.Version))
+		return err
+	}
+	if put.to != "" {
+		ref, err := longRef(put.to)
+		if err == nil {
+			err = save(ref, args[0])
+		}
+		if err != nil {
+			return err
+		}
+	} else {
+		id, there, err := put.target(ctx, client, args[0])
+		if err != nil {
+			return err
+		}
+		for _, path := range args {
+			if ref, ok := sameName(there, cmp.Or(put.name, filepath.Base(path))); ok {
+				err = save(ref, path)
+			} else {
+				var a artel.Artifact
+				a, err = upload(ctx, client, id, path, put.name, put.declared)
+				list.Items, refs = append(list.Items, a), append(refs, a.Ref.String())
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return g.print(cmd, list, func(w printer) {
+		for _, ref := range refs {
+			w.line(ref)
+		}
+	})
+}
+
+// target returns the conversation to upload into, and its artifacts that may get
+// new versions. A new conversation has the name of the first file.
+func (put putOptions) target(ctx context.Context, client *httpapi.Client, first string) (artel.ConversationID, []artel.Artifact, error) {
+	if put.conversation == "" {
+		c, err := client.CreateConversation(ctx, httpapi.NewConversation{Title: artel.Shorten(cmp.Or(put.name, filepath.Base(first)), 256)})
+		return c.ID, nil, err
+	}
+	id, err := artel.ParseConversationID(put.conversation)
+	if err != nil || put.always {
+		return id, nil, err
+	}
+	list, err := client.Artifacts(ctx, id)
+	return id, list.Items, err
+}
+
+// sameName finds the artifact that was uploaded under a file name; of several,
+// the one changed last.
+func sameName(list []artel.Artifact, name string) (ref artel.Ref, ok bool) {
+	var newest time.Time
+	for _, a := range list {
+		if a.Filename == name && a.Source == artel.SourceUserUpload && (!ok || a.UpdatedAt.After(newest)) {
+			ref, ok, newest = artel.Ref{Conversation: a.Conversation, Artifact: a.ID, Version: a.Version}, true, a.UpdatedAt
+		}
+	}
+	return ref, ok
+}
+
+// save uploads a file as the next version of an artifact.
+func (put putOptions) save(ctx context.Context, client *httpapi.Client, ref artel.Ref, path string) (artel.Artifact, error) {
+	f, err := openUpload(path)
+	if err != nil {
+		return artel.Artifact{}, err
+	}
+	defer f.Close()
+	a, err := client.SaveFile(ctx, ref, put.declared, put.keepMarkers, f.File, f.size)
+	if p, ok := errors.AsType[*httpapi.Problem](err); ok && p.Code == artifact.CodeMarkers {
+		detail, _, _ := strings.Cut(p.Detail, "; ")
+		err = artel.Errorf(artel.Invalid, "put", path, "%s; --keep-markers saves it with them", detail)
+	}
+	return a, err
 }
 
 // getOptions holds the arguments of artel get.
@@ -129,7 +213,7 @@ func (get getOptions) address(cmd *cobra.Command, g *globals, ref artel.Ref) err
 
 // writeFile writes a new file for a verb, and removes it on failure.
 func writeFile(verb, path string, r io.Reader) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return artel.Errorf(artel.Invalid, verb, path, "cannot be written: %w", err)
 	}

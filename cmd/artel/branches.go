@@ -160,7 +160,7 @@ func (g *globals) switchBranch() *cobra.Command {
 func (g *globals) editMessage() *cobra.Command {
 	var r httpapi.MessageRetry
 	cmd := &cobra.Command{
-		Use: "edit CONVERSATION MESSAGE TEXT…", Short: "Replace a message by another text, on a new branch", Args: usage(cobra.MinimumNArgs(3)),
+		Use: "edit CONVERSATION MESSAGE TEXT…", Short: "Replace a message by another text, on a new branch", Long: "Replaces a message of the user, which the model then answers, or an answer of the\nmodel, from which the conversation then goes on; prints its id.", Args: usage(cobra.MinimumNArgs(3)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := strings.Join(args[2:], " ")
 			return g.answerOnBranch(cmd, args, &r, func(ctx context.Context, c *httpapi.Client, id artel.ConversationID, m artel.MessageID) (httpapi.Sent, error) {
@@ -205,6 +205,9 @@ func (g *globals) answerOnBranch(cmd *cobra.Command, args []string, r *httpapi.M
 	sent, err := send(cmd.Context(), t.client, id, m)
 	if err != nil {
 		return err
+	}
+	if sent.RunID == "" { // an answer was edited
+		return g.print(cmd, sent, func(w printer) { w.line(string(sent.MessageID)) })
 	}
 	return t.follow(cmd.Context(), sent)
 }

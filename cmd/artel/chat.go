@@ -181,7 +181,11 @@ func (t *chatSession) ask(ctx context.Context, e artel.Event) error {
 	if e.Within != "" { // otherwise it is the agent of the conversation
 		who = string(e.Agent) + ": "
 	}
-	fmt.Fprintf(t.out, "? %s%s %s: may it? (y, n, a for always) ", who, p.Name, artel.Shorten(string(p.Arguments), 200))
+	shown := artel.Shorten(string(p.Arguments), 200)
+	if p.Effect != "" { // all of an address: its end can carry what the agent has read
+		shown += " (" + p.Effect + ": " + p.Object + ")"
+	}
+	fmt.Fprintf(t.out, "? %s%s %s: may it? (y, n, a for always) ", who, p.Name, shown)
 	d := artel.Deny
 	if t.in.Scan() {
 		switch strings.ToLower(strings.TrimSpace(t.in.Text())) {
@@ -295,20 +299,35 @@ func subject(args json.RawMessage) string {
 
 // upload sends one file; declared and name may be empty.
 func upload(ctx context.Context, c *httpapi.Client, id artel.ConversationID, path, name, declared string) (artel.Artifact, error) {
-	f, err := os.Open(path)
+	f, err := openUpload(path)
 	if err != nil {
-		return artel.Artifact{}, artel.Errorf(artel.Invalid, "upload", path, "cannot be read: %w", err)
+		return artel.Artifact{}, err
 	}
 	defer f.Close()
+	if name == "" {
+		name = filepath.Base(path)
+	}
+	return c.Upload(ctx, id, name, declared, f.File, f.size)
+}
+
+// An uploadFile is an open file with its size in bytes.
+type uploadFile struct {
+	*os.File
+	size int64
+}
+
+func openUpload(path string) (uploadFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return uploadFile{}, artel.Errorf(artel.Invalid, "upload", path, "cannot be read: %w", err)
+	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
 		err = errors.New("it is a folder")
 	}
 	if err != nil {
-		return artel.Artifact{}, artel.Errorf(artel.Invalid, "upload", path, "cannot be read: %w", err)
+		_ = f.Close()
+		return uploadFile{}, artel.Errorf(artel.Invalid, "upload", path, "cannot be read: %w", err)
 	}
-	if name == "" {
-		name = filepath.Base(path)
-	}
-	return c.Upload(ctx, id, name, declared, f, info.Size())
+	return uploadFile{f, info.Size()}, nil
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,58 +26,26 @@ import (
 // of the rest in words.
 func TestVendorsKeysWorkAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, vendor := range []struct{ id, path string }{{"gemini", "/v1beta/openai"}} {
-		t.Run(vendor.id, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			upstream, err := launch(dir, bareEnvironment(dir), "fake", "openai", "--addr", "127.0.0.1:0", "--key", "sk-vendor-secret")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(upstream.kill)
-			root, name := strings.TrimSuffix(upstream.url, "/v1"), strings.ToUpper(vendor.id)
-			env := with(bareEnvironment(dir), name+"_BASE_URL="+root+vendor.path, name+"_API_KEY=sk-vendor-secret")
-			p := serving(t, dir, env)
+	dir := t.TempDir()
+	upstream := faking(t, dir, "openai", "sk-vendor-secret")
+	root := strings.TrimSuffix(upstream.url, "/v1")
+	p := serving(t, dir, with(bareEnvironment(dir), "GEMINI_BASE_URL="+root+"/v1beta/openai", "GEMINI_API_KEY=sk-vendor-secret"))
 
-			var services httpapi.List[httpapi.ServiceView]
-			fetchJSON(t, p.url+"/api/v1/services", &services)
-			s := services.Items[0]
-			if s.ID != artel.ServiceID(vendor.id) || s.Model != "fake-1" || !s.Default || !s.Callable || s.Dialect != "openai" || s.Sources["input"] != model.FromDialect {
-				t.Errorf("the first service is %+v", s)
-			}
-			if diff := cmp.Diff([]artel.Capability{artel.CanText, artel.CanVision}, s.Input); diff != "" {
-				t.Error(diff)
-			}
-
-			args := []string{"chat", "--server", p.url}
-			for _, sample := range []string{"photo.jpg", "report.pdf", "tone.wav"} {
-				path, err := filepath.Abs(samplePath(sample))
-				if err != nil {
-					t.Fatal(err)
-				}
-				args = append(args, "-f", path)
-			}
-			out, _, err := verb(t.Context(), dir, env, append(args, "Look at these files and report.")...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, want := range []string{"`photo.jpg`: JPEG picture, 64 × 48 pixels", "`tone.wav`: I cannot read it."} {
-				if !strings.Contains(out, want) {
-					t.Errorf("the answer lacks %q:\n%s", want, out)
-				}
-			}
-			var asked []fake.Request
-			fetchJSON(t, root+"/_fake/requests", &asked)
-			if len(asked) < 3 {
-				t.Fatalf("%d requests", len(asked))
-			}
-			for i, r := range asked {
-				checkPicturesOnly(t, i, r)
-			}
-			if got := body(t, p.url+"/api/v1/findings"); strings.Contains(got, "secret") || !strings.Contains(got, name+"_API_KEY") {
-				t.Errorf("findings: %s", got)
-			}
-		})
+	var services httpapi.List[httpapi.ServiceView]
+	fetchJSON(t, p.url+"/api/v1/services", &services)
+	s := services.Items[0]
+	if s.ID != "gemini" || s.Model != "fake-1" || !s.Default || !s.Callable || s.Dialect != "openai" || s.Sources["input"] != model.FromDialect {
+		t.Errorf("the first service is %+v", s)
+	}
+	if diff := cmp.Diff([]artel.Capability{artel.CanText, artel.CanVision}, s.Input); diff != "" {
+		t.Error(diff)
+	}
+	_, asked := p.reported(t, root, []string{"photo.jpg", "report.pdf", "tone.wav"}, "`photo.jpg`: JPEG picture, 64 × 48 pixels", "`tone.wav`: I cannot read it.")
+	for i, r := range asked {
+		checkPicturesOnly(t, i, r)
+	}
+	if got := body(t, p.url+"/api/v1/findings"); strings.Contains(got, "secret") || !strings.Contains(got, "GEMINI_API_KEY") {
+		t.Errorf("findings: %s", got)
 	}
 }
 
@@ -128,11 +94,7 @@ func body(t *testing.T, url string) string {
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	refusing, err := launch(dir, bareEnvironment(dir), "fake", "openai", "--addr", "127.0.0.1:0", "--key", "sk-right")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(refusing.kill)
+	refusing := faking(t, dir, "openai", "sk-right")
 	config := fmt.Sprintf(`# models
 services:
   - id: mine
@@ -144,11 +106,7 @@ services:
   - name: nobody
 services_file: more.json
 `, refusing.url)
-	for name, text := range map[string]string{"artel.yaml": config, "more.json": "{\"services\": [\n{\"id\": \"eyes\", \"modle\": \"x\"}\n]}"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFiles(t, dir, map[string]string{"artel.yaml": config, "more.json": "{\"services\": [\n{\"id\": \"eyes\", \"modle\": \"x\"}\n]}"})
 	p := serving(t, dir, with(bareEnvironment(dir), "MY_KEY=sk-wrong-key", "GEMINI_API_KEY=sk-other", "GEMINI_BASE_URL=https://generativelanguage.googleapis.com/v1beta/openai"))
 	want := []string{
 		`configuration artel.yaml:3 mine ready not_allowed [mine]`,

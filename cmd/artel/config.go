@@ -85,14 +85,19 @@ type config struct {
 		Processors []pipeline.Setting `yaml:"processors"` // defaults: id, enabled, config
 		Plugins    []pluginConfig     `yaml:"plugins"`    // processors in other programs
 	} `yaml:"pipeline"`
-	Locale string `yaml:"locale"` // of texts for models: en (default) or zh
+	Auth   authConfig `yaml:"auth"`   // who may use the server
+	Hosts  []string   `yaml:"hosts"`  // names of this server beside loopback, which the Host of a request may have
+	Locale string     `yaml:"locale"` // of texts for models: en (default) or zh
 	Log    struct {
-		Level slog.Level `yaml:"level"` // debug, info (default), warn, error
+		Level  slog.Level `yaml:"level"`  // debug, info (default), warn, error
+		Format string     `yaml:"format"` // json (default) or text
 	} `yaml:"log"`
 
 	asked string // value of --config; "": the default
 	path  string // "": no file
 	lines []int  // line numbers of the entries of services, if known
+
+	withheld []string // keys that are not used, because the file is not trusted
 }
 
 // minShown is the smallest inline limit: the notice about a long result needs
@@ -101,15 +106,27 @@ const minShown = 1000
 
 const defaultConfig = "artel.yaml"
 
-// loadConfig reads the file at path, or ./artel.yaml if it exists. The error
-// names file and line, and for an unknown key the nearest known one.
+// loadConfig is readConfig that says on standard error if the file is not
+// trusted.
 func loadConfig(path string) (config, error) {
+	c, err := readConfig(path)
+	if len(c.withheld) > 0 {
+		fmt.Fprintln(os.Stderr, "artel: "+c.errUntrusted().Error())
+	}
+	return c, err
+}
+
+// readConfig reads the file at path, or ./artel.yaml if it exists, of which only
+// the restricted settings are used if it is not trusted. The error names file
+// and line, and for an unknown key the nearest known one.
+func readConfig(path string) (config, error) {
 	c := config{asked: path}
 	chosen := path != ""
+	read := os.ReadFile
 	if !chosen {
-		path = defaultConfig
+		path, read = defaultConfig, readRegular
 	}
-	src, err := os.ReadFile(path)
+	src, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) && !chosen {
 		return c, nil
 	}
@@ -118,6 +135,9 @@ func loadConfig(path string) (config, error) {
 	}
 	if err := c.parse(path, src); err != nil {
 		return c, err
+	}
+	if safe := c.restricted(); !chosen && len(safe.withheld) > 0 && !c.trusted(src) {
+		return safe, nil
 	}
 	return c, nil
 }
@@ -339,14 +359,15 @@ func checkKeys(n ast.Node, t reflect.Type, under string) error {
 // file is the path of the configuration file, even if it does not exist.
 func (c config) file() string { return cmp.Or(c.path, c.asked, defaultConfig) }
 
-// withServices returns c with the services of next.
-func (c config) withServices(next config) config {
-	c.Services, c.ServicesFile, c.DefaultService, c.path, c.lines = next.Services, next.ServicesFile, next.DefaultService, next.path, next.lines
+// withReloaded returns c with the settings of next that a reload applies.
+func (c config) withReloaded(next config) config {
+	c.Services, c.ServicesFile, c.DefaultService, c.path, c.lines, c.withheld = next.Services, next.ServicesFile, next.DefaultService, next.path, next.lines, next.withheld
+	c.Pipeline.Plugins = next.Pipeline.Plugins
 	return c
 }
 
 // others returns c without the settings that a reload applies.
-func (c config) others() config { return c.withServices(config{}) }
+func (c config) others() config { return c.withReloaded(config{}) }
 
 // relative resolves a path relative to the configuration file.
 func (c config) relative(path string) string {

@@ -46,6 +46,7 @@ func TestServicesAreDocumented(t *testing.T) {
 	_, text, _ = strings.Cut(text, "```yaml\n")
 	text, _, _ = strings.Cut(text, "```")
 	t.Setenv("OUR_KEY", "sk-1")
+	t.Setenv("CF_SECRET", "s")
 	var c config
 	if err := c.parse("docs/configuration.md", []byte(text)); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -136,7 +138,7 @@ func printBlocks(w printer, list []record.Block) {
 
 func printContext(w printer, v httpapi.ContextView) {
 	w.linef("call\t%s/%d\t%s\t%s", v.Run, v.Number, v.Agent, cmp.Or(v.Model, string(v.Service)))
-	w.linef("tokens\t%d of %s\t%d history, %d fixed\t%d dropped, %d cut", v.Tokens.Total, budget(v.Tokens.Budget), v.Tokens.History, v.Tokens.Fixed, len(v.Tokens.Dropped), len(v.Tokens.Cut))
+	w.linef("tokens\t%s\t≈ %d history, ≈ %d fixed\t%d dropped, %d cut", sizeOf(v.ContextSummary), v.Tokens.History, v.Tokens.Fixed, len(v.Tokens.Dropped), len(v.Tokens.Cut))
 	w.linef("request\t%d messages\t%d bytes\t%s", v.Messages, v.Bytes, v.RequestHash)
 	if p := v.Prefix; p != nil {
 		w.linef("prefix\t%.1f %% of the call before stands there again\t%d of %d bytes", 100*p.Ratio, p.Bytes, p.Before)
@@ -161,18 +163,33 @@ func printContext(w printer, v httpapi.ContextView) {
 	}
 }
 
-func budget(n int) string {
-	if n == 0 {
-		return "no limit"
+// sizeOf is the size of a call's request: as the provider has counted it,
+// otherwise as it was estimated, with the room in the window if that is known.
+func sizeOf(c record.ContextSummary) string {
+	n := "≈ " + strconv.Itoa(c.Tokens.Total)
+	if c.Usage != nil && c.Usage.InputTokens > 0 {
+		n = strconv.FormatInt(c.Usage.InputTokens, 10)
 	}
-	return strconv.Itoa(n)
+	if c.Tokens.Budget > 0 {
+		n += " of " + strconv.Itoa(c.Tokens.Budget)
+	}
+	return n
 }
 
+// noted is the details of a note as name=value, in the order of the names.
 func noted(d map[string]any) string {
 	if len(d) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" %v", d)
+	words := make([]string, 0, len(d))
+	for _, name := range slices.Sorted(maps.Keys(d)) {
+		value := fmt.Sprint(d[name])
+		if strings.ContainsAny(value, " \t\n") {
+			value = strconv.Quote(value)
+		}
+		words = append(words, name+"="+value)
+	}
+	return " " + strings.Join(words, " ")
 }
 
 func contextDiffCommand(g *globals) *cobra.Command {

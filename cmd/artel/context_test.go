@@ -41,3 +41,15 @@ func TestContextShowsMedia(t *testing.T) {
 		}
 	}
 }
+
+// The details of a note are words that people can read, in one order.
+func TestNoted(t *testing.T) {
+	t.Parallel()
+	got := noted(map[string]any{"book": "Skerry lore", "key": "lamp", "tokens": 13.0})
+	if want := ` book="Skerry lore" key=lamp tokens=13`; got != want {
+		t.Errorf("a note has the details %q, want %q", got, want)
+	}
+	if got := noted(nil); got != "" {
+		t.Errorf("a note without details has %q", got)
+	}
+}

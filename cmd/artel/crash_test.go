@@ -461,10 +461,7 @@ func TestStopAndRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "hang.txtar")
-	err := os.WriteFile(script, []byte("-- turn 1 --\n@call create_artifact {\"id\": \"draft\", \"title\": \"Draft\", \"content\": \"so far\"}\n-- turn 2 --\nI think\n@hang\n"), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	writeFiles(t, dir, map[string]string{"hang.txtar": "-- turn 1 --\n@call create_artifact {\"id\": \"draft\", \"title\": \"Draft\", \"content\": \"so far\"}\n-- turn 2 --\nI think\n@hang\n"})
 	env := bareEnvironment(dir)
 	p := serving(t, dir, env, "--scenario", script)
 	client := httpapi.NewClient(p.url, nil)

@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -41,12 +43,19 @@ func (o serverOptions) blobDir() string {
 // spoolDir is the folder of temporary request bodies.
 func (o serverOptions) spoolDir() string { return filepath.Join(o.data, "spool") }
 
+// pdfDir is the folder of the compiled PDF reader.
+func (o serverOptions) pdfDir() string { return filepath.Join(o.data, "pdfium") }
+
 // openData locks the data directory for this process and opens its contents;
 // closing the server unlocks it.
 func (s *server) openData(ctx context.Context, o serverOptions) (store.Store, blob.Store, error) {
+	if slices.Contains(o.config.withheld, "blobs") { // the bytes may be elsewhere
+		return nil, nil, o.config.errUntrusted()
+	}
 	if err := os.MkdirAll(o.data, 0o700); err != nil {
 		return nil, nil, artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be made: %w", err)
 	}
+	warnOfWriters(o.data, o.log)
 	lock := flock.New(filepath.Join(o.data, "lock"))
 	held, err := lock.TryLock()
 	if !held && err == nil && o.standby {
@@ -85,6 +94,16 @@ func (s *server) openData(ctx context.Context, o serverOptions) (store.Store, bl
 		}
 	}
 	return db, blobs, nil
+}
+
+// warnOfWriters says if other accounts can replace the files of a data directory,
+// although they cannot read them. It does not refuse them: some file systems of
+// other systems have these modes always.
+func warnOfWriters(data string, log *slog.Logger) {
+	info, err := os.Stat(data)
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 && info.Mode()&os.ModeSticky == 0 {
+		log.Warn("every account of this machine can replace the files in the data directory; run: chmod 700 "+data, "data", data, "mode", info.Mode().String())
+	}
 }
 
 // usersFile is a file in a configured folder of blobs that lists the data

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -39,5 +42,20 @@ func TestOtherUsers(t *testing.T) {
 	check("one of three", "two", 2)
 	if text, err := os.ReadFile(filepath.Join(blobs, usersFile)); err != nil || string(text) != filepath.Join(base, "two")+"\n"+filepath.Join(base, "three")+"\n" {
 		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+// TestOpenToWriters: a data directory that other users can write to is reported.
+func TestOpenToWriters(t *testing.T) {
+	for mode, want := range map[os.FileMode]bool{0o700: false, 0o755: false, 0o777: true, 0o777 | os.ModeSticky: false} {
+		dir := t.TempDir()
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		warnOfWriters(dir, slog.New(slog.NewTextHandler(&said, nil)))
+		if got := strings.Contains(said.String(), "chmod 700"); got != want {
+			t.Errorf("%v: %s", mode, said.String())
+		}
 	}
 }

@@ -3,16 +3,19 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/card"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/httpapi"
 )
@@ -102,11 +105,57 @@ func (c *counter) Read(p []byte) (int, error) {
 }
 
 func importCommand(g *globals) *cobra.Command {
+	zip, scripts, file := importZIP(g), importSillyTavern(g), importFile(g)
 	cmd := &cobra.Command{
-		Use: "import", Short: "Import exports of Artel and of other programs", Args: usage(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use: "import FILE", Short: "Import exports of Artel and of other programs", Args: usage(cobra.MaximumNArgs(1)),
+		Long: `Imports a file by what it is: a ZIP of artel export as a new conversation, a character
+card as an agent, a world book, a preset, regex scripts of SillyTavern as rules. The
+commands below say it themselves.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			head, err := beginning(args[0])
+			if err != nil {
+				return artel.Errorf(artel.Invalid, "import", args[0], "cannot be read: %w", err)
+			}
+			switch {
+			case bytes.HasPrefix(head, []byte("PK")) && !strings.EqualFold(filepath.Ext(args[0]), ".charx"):
+				return zip.RunE(cmd, args)
+			case !card.Known(head):
+				return artel.Errorf(artel.Unsupported, "import", args[0], "it is neither a ZIP of artel export nor a character card, world book, preset or list of regex scripts")
+			}
+			raw, err := os.ReadFile(args[0])
+			if err != nil {
+				return artel.Errorf(artel.Invalid, "import", args[0], "cannot be read: %w", err)
+			}
+			switch found, err := card.Read(raw, filepath.Base(args[0])); {
+			case err != nil:
+				return err
+			case found.Kind == card.Rules:
+				return scripts.RunE(cmd, args) // it needs no server
+			}
+			return file.RunE(cmd, args)
+		},
 	}
-	cmd.AddCommand(&cobra.Command{
+	cmd.Flags().AddFlagSet(file.Flags())
+	cmd.AddCommand(zip, scripts, file)
+	return cmd
+}
+
+// beginning returns the first bytes of a file without leading white space.
+func beginning(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, 512))
+	return bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n"), err
+}
+
+func importZIP(g *globals) *cobra.Command {
+	return &cobra.Command{
 		Use: "zip FILE", Short: "Import a conversation from a ZIP of artel export", Args: usage(cobra.ExactArgs(1)),
 		Long: `Imports a ZIP of artel export as a new conversation, completely or not at all.
 The ZIP may be twenty times as large as the server's artifacts.upload_limit.`,
@@ -128,6 +177,5 @@ The ZIP may be twenty times as large as the server's artifacts.upload_limit.`,
 				w.linef("%s\t%d messages\t%d artifacts\t%d versions\t%s", done.Conversation.ID, done.Messages, done.Artifacts, done.Versions, artel.Shorten(done.Conversation.Title, 60))
 			})
 		},
-	}, importSillyTavern(g))
-	return cmd
+	}
 }

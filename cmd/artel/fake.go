@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/fake"
@@ -62,7 +63,7 @@ probe".`,
 	flags := cmd.Flags()
 	flags.StringVar(&addr, "addr", "127.0.0.1:7421", "address to listen on; port 0 picks one")
 	flags.StringSliceVar(&models, "models", nil, "available models (default: one per generation)")
-	flags.StringVar(&key, "key", "", "the key that requests must carry; empty: any")
+	flags.StringVar(&key, "key", "", "the key that requests must carry; empty: any key, but one is needed")
 	flags.StringVar(&scenario, "scenario", "", "answer with this scenario file")
 	flags.BoolVar(&echo, "echo", false, "answer with the received request instead of the demo")
 	return cmd
@@ -113,4 +114,16 @@ func listenAndServe(ctx context.Context, addr string, h http.Handler, ready func
 		return err
 	}
 	return nil
+}
+
+// loopbackOnly refuses addresses that other machines reach.
+func loopbackOnly(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return usageError{fmt.Errorf("--addr %q: want host:port", addr)}
+	}
+	if access.IsLoopback(host) {
+		return nil
+	}
+	return usageError{fmt.Errorf("--addr %q: only loopback addresses (127.0.0.1, [::1], localhost) are served", addr)}
 }

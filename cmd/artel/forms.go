@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/media/extract"
+	"github.com/artelhq/artel/media/pdf"
 	"github.com/artelhq/artel/media/picture"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/rendition"
@@ -39,14 +41,19 @@ func stepsOf(forms []string) ([]artel.Step, error) {
 	return steps, nil
 }
 
-// A converter converts one file in memory. The zero maker calls no service.
+// A converter converts one file in memory. Without a maker it calls no service.
 type converter struct {
 	*rendition.Maker
 	blobs blob.Store
+	pdf   *pdf.Engine
 }
 
-// converter returns a maker over the services; the caller shuts it.
-func (t routing) converter(ctx context.Context, conf config) (m converter, shut func(), err error) {
+// converter returns a converter that calls services if calls is set; the caller shuts it.
+func (t routing) converter(ctx context.Context, conf config, calls bool) (m converter, shut func(), err error) {
+	m.pdf = pdf.New(pdf.Options{})
+	if !calls {
+		return m, func() { _ = m.pdf.Close() }, nil
+	}
 	building, err := conf.context()
 	if err != nil {
 		return m, nil, err
@@ -57,15 +64,15 @@ func (t routing) converter(ctx context.Context, conf config) (m converter, shut 
 	}
 	m.blobs = blob.NewMemory()
 	m.Maker = rendition.New(rendition.Config{
-		Store: db, Blobs: m.blobs, Services: t.services,
+		Store: db, Blobs: m.blobs, Services: t.services, PDF: m.pdf,
 		Caller:  model.NewCaller(networkProviders(modelClient(), m.blobs, nil), model.CallerOptions{}),
 		Options: rendition.Options{Transcription: building.Transcription, Caption: building.Caption},
 	})
-	return m, func() { _ = db.Close() }, nil
+	return m, func() { _ = errors.Join(m.pdf.Close(), db.Close()) }, nil
 }
 
 func (m converter) forms() route.Forms {
-	f := route.Forms{Converted: true}
+	f := route.Forms{Converted: true, Pages: true}
 	if m.Maker == nil {
 		return f
 	}
@@ -78,21 +85,25 @@ func (m converter) forms() route.Forms {
 
 func (m converter) makers(ctx context.Context, f *os.File, info artel.MediaInfo) route.Makers {
 	return route.Makers{
-		Extract: func() (string, error) {
-			x, err := extract.Text(ctx, f, info.Size, info, extract.Options{})
-			return x.Text, err
+		Extract: func() (extract.Extracted, error) {
+			return extract.Text(ctx, f, info.Size, info, extract.Options{PDF: m.pdf})
 		},
-		Transcribe: func() (string, error) {
+		Transcribe: func(pages int) (string, error) {
 			// Files for services are small enough for memory.
 			kept, err := m.blobs.Put(ctx, io.NewSectionReader(f, 0, info.Size), 0)
 			if err != nil {
 				return "", err
 			}
-			text, err := m.Words(ctx, "local", rendition.Source{Digest: kept.Digest, MediaInfo: info})
+			source := rendition.Source{Digest: kept.Digest, MediaInfo: info}
+			source.Pages = pages
+			text, err := m.Words(ctx, "local", source)
 			return text.Text, err
 		},
 		Convert: func(form picture.Form) (route.Converted, error) {
 			return route.InMemory(picture.Convert(ctx, f, info.Size, form))
+		},
+		Pages: func(first, last int, form picture.Form) ([]route.Converted, error) {
+			return route.AllInMemory(rendition.Draw(ctx, m.pdf, f, info.Size, first, last, form))
 		},
 	}
 }

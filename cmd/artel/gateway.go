@@ -3,9 +3,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
 	"os"
 	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/gateway/backend"
@@ -15,8 +24,15 @@ import (
 
 // gatewayConfig configures access to the gateway.
 type gatewayConfig struct {
-	Keys   []gatewayKey `yaml:"keys"`   // default: any key, or none, is accepted
-	Repair *bool        `yaml:"repair"` // turn lists that clients have sent as strings into lists again; default true
+	Keys     []gatewayKey      `yaml:"keys"`     // default: any key, or none, is accepted
+	Aliases  map[string]any    `yaml:"aliases"`  // other names of services: a service, or several with their weights; * stands for any characters
+	Cooldown string            `yaml:"cooldown"` // how long a service that fails is avoided; default 30s; 0: not at all
+	Origins  []string          `yaml:"origins"`  // of sites whose pages may call the gateway from browsers; default: none
+	Headers  map[string]string `yaml:"headers"`  // further fields of the header of every request to a service; ${NAME} of environment variables
+	Repair   *bool             `yaml:"repair"`   // turn lists that clients have sent as strings into lists again; default true
+	Scrub    string            `yaml:"scrub"`    // base64 in tool results that becomes a ref: all (default), parts or off
+	Cache    string            `yaml:"cache"`    // cache marks of Anthropic's dialect: auto (default), 5m, 1h or off
+	Offload  any               `yaml:"offload"`  // characters of a tool result that are shown whole; default off
 }
 
 // gatewayKey is an entry of gateway.keys.
@@ -26,6 +42,10 @@ type gatewayKey struct {
 	Services          []artel.ServiceID `yaml:"services"`            // allowed services; default: all
 	RequestsPerMinute int               `yaml:"requests_per_minute"` // default and 0: unlimited
 	Concurrency       int               `yaml:"concurrency"`         // parallel requests; default and 0: unlimited
+	Scrub             string            `yaml:"scrub"`               // default: that of the gateway
+	Offload           any               `yaml:"offload"`             // likewise
+	Repair            *bool             `yaml:"repair"`              // likewise
+	Cache             string            `yaml:"cache"`               // likewise
 }
 
 var variableName = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
@@ -47,9 +67,122 @@ func (g gatewayConfig) check() error {
 		case k.Concurrency < 0:
 			return fmt.Errorf("%s.concurrency is %d: want a number, or none for no limit", where, k.Concurrency)
 		}
+		if _, err := backend.ParseCache(k.Cache); err != nil {
+			return fmt.Errorf("%s.cache: %w", where, err)
+		}
+		if _, err := rewriting(where, k.Scrub, k.Offload, k.Repair); err != nil {
+			return err
+		}
 		names[k.Name] = true
 	}
-	return nil
+	if _, err := backend.ParseCache(g.Cache); err != nil {
+		return fmt.Errorf("gateway.cache: %w", err)
+	}
+	if _, err := rewriting("gateway", g.Scrub, g.Offload, g.Repair); err != nil {
+		return err
+	}
+	for _, origin := range g.Origins {
+		u, err := url.Parse(origin)
+		switch {
+		case origin == "*" && len(g.Keys) == 0:
+			return errors.New("gateway.origins: * lets every web page use the services: it needs gateway.keys")
+		case origin != "*" && (err != nil || u.Scheme == "" || u.Host == "" || origin != u.Scheme+"://"+u.Host):
+			return fmt.Errorf("gateway.origins: %s: want an origin such as https://app.example, without a path", artel.Shorten(origin, 80))
+		}
+	}
+	if _, err := g.aliases(); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.Headers)) {
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(g.Headers[name]) {
+			return fmt.Errorf("gateway.headers: %q: want the name and the value of a field of a header", artel.Shorten(name, 60))
+		}
+	}
+	_, err := g.cooldown()
+	return err
+}
+
+// headers returns the fields of the header that every service gets. A variable of the
+// environment that is empty is an error.
+func (g gatewayConfig) headers() (map[string]model.Secret, error) {
+	values, err := expanded("gateway.headers", g.Headers, os.Getenv)
+	if err != nil || len(values) == 0 {
+		return nil, err
+	}
+	out := map[string]model.Secret{}
+	for name, value := range values {
+		if !httpguts.ValidHeaderFieldValue(value) {
+			return nil, artel.Errorf(artel.Invalid, "config", "gateway.headers", "the value of %s cannot be in a header", name)
+		}
+		out[http.CanonicalHeaderKey(name)] = model.Secret(value)
+	}
+	return out, nil
+}
+
+// rewriting reads how the texts of tools are rewritten.
+func rewriting(where, scrub string, offload any, repair *bool) (w backend.Rewriting, err error) {
+	w.Repair = repair
+	if w.Scrub, err = backend.ParseScrub(scrub); err != nil {
+		return w, fmt.Errorf("%s.scrub: %w", where, err)
+	}
+	if offload == nil {
+		return w, nil
+	}
+	if offload == false { // which YAML may read off as
+		offload = "off"
+	}
+	if w.Offload, err = backend.ParseOffload(fmt.Sprint(offload)); err != nil {
+		return w, fmt.Errorf("%s.offload: %w", where, err)
+	}
+	return w, nil
+}
+
+// aliases reads the aliases, sorted by their patterns.
+func (g gatewayConfig) aliases() ([]backend.Alias, error) {
+	var out []backend.Alias
+	for _, pattern := range slices.Sorted(maps.Keys(g.Aliases)) {
+		a := backend.Alias{Pattern: pattern}
+		wrong := fmt.Errorf("gateway.aliases: %s: want a service, or services with their weights, such as {east: 3, west: 1}", artel.Shorten(pattern, 60))
+		switch v := g.Aliases[pattern].(type) {
+		case string:
+			a.Services = []backend.Deployment{{Service: artel.ServiceID(v), Weight: 1}}
+		case map[string]any:
+			for _, id := range slices.Sorted(maps.Keys(v)) {
+				weight, err := strconv.Atoi(fmt.Sprint(v[id]))
+				if err != nil || weight < 1 || weight > maxWeight {
+					return nil, fmt.Errorf("gateway.aliases: %s: the weight of %s is %v: want a whole number from 1 to %d", artel.Shorten(pattern, 60), artel.Shorten(id, 60), v[id], maxWeight)
+				}
+				a.Services = append(a.Services, backend.Deployment{Service: artel.ServiceID(id), Weight: weight})
+			}
+		default:
+			return nil, wrong
+		}
+		if pattern == "" || len(a.Services) == 0 || a.Services[0].Service == "" {
+			return nil, wrong
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+const maxWeight = 1_000_000
+
+// cooldown returns the time, negative for none.
+func (g gatewayConfig) cooldown() (time.Duration, error) {
+	switch g.Cooldown {
+	case "":
+		return 0, nil
+	case "0":
+		return -1, nil
+	}
+	d, err := time.ParseDuration(g.Cooldown)
+	if err != nil || d < 0 || d > backend.MaxCooldown {
+		return 0, fmt.Errorf("gateway.cooldown is %q: want a time of up to 10m such as 30s, or 0 for none", artel.Shorten(g.Cooldown, 40))
+	}
+	if d == 0 {
+		d = -1
+	}
+	return d, nil
 }
 
 const maxPerMinute = 1_000_000
@@ -57,7 +190,21 @@ const maxPerMinute = 1_000_000
 // gateway returns the options of the gateway. A key whose environment variable
 // is empty is an error.
 func (c config) gateway() (backend.Options, error) {
-	o := backend.Options{NoRepair: c.Gateway.Repair != nil && !*c.Gateway.Repair}
+	var o backend.Options
+	var err error
+	if o.Headers, err = c.Gateway.headers(); err != nil {
+		return o, err
+	}
+	if o.Aliases, err = c.Gateway.aliases(); err == nil {
+		o.Cooldown, err = c.Gateway.cooldown()
+	}
+	if err == nil {
+		o.Rewriting, err = rewriting("gateway", c.Gateway.Scrub, c.Gateway.Offload, c.Gateway.Repair)
+	}
+	if err != nil {
+		return o, err // check has said it before
+	}
+	o.Cache = backend.Cache(c.Gateway.Cache)
 	secrets := map[string]string{}
 	for _, k := range c.Gateway.Keys {
 		variable := variableName.FindStringSubmatch(k.Key)[1] // validated by check
@@ -69,8 +216,13 @@ func (c config) gateway() (backend.Options, error) {
 			return o, artel.Errorf(artel.Invalid, "config", c.path, "gateway.keys: %s and %s are one key", other, k.Name)
 		}
 		secrets[secret] = k.Name
+		w, err := rewriting(k.Name, k.Scrub, k.Offload, k.Repair)
+		if err != nil {
+			return o, err // check has said it before
+		}
 		o.Keys = append(o.Keys, backend.Key{
 			Name: k.Name, Secret: model.Secret(secret), Services: k.Services, PerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency,
+			Rewriting: w, Cache: backend.Cache(k.Cache),
 		})
 	}
 	return o, nil

@@ -130,16 +130,29 @@ func gatewayLine(e gatewaylog.GatewayEntry, apart string) string {
 	if said == "" {
 		var did []string
 		for _, c := range e.Changes {
-			if !slices.Contains(did, c.Did) {
-				did = append(did, c.Did)
+			what := c.Did
+			if c.Field != "" {
+				what += ":" + c.Field
+			}
+			if !slices.Contains(did, what) {
+				did = append(did, what)
 			}
 		}
 		said = strings.Join(did, " ")
 	}
 	return strings.Join([]string{
 		e.Time.Local().Format("2006-01-02 15:04:05"), fmt.Sprint(e.Status), fmt.Sprintf("%.0f ms", e.Millis), orDash(e.Key), e.Endpoint, orDash(asked),
-		fmt.Sprintf("%d in, %d out", e.Usage.InputTokens, e.Usage.OutputTokens), artel.Shorten(said, 200),
+		tokensAndCost(e.Usage), artel.Shorten(said, 200),
 	}, apart)
+}
+
+// tokensAndCost formats a usage with its cost in US dollars, if that is known.
+func tokensAndCost(u artel.Usage) string {
+	s := fmt.Sprintf("%d in, %d out", u.InputTokens, u.OutputTokens)
+	if u.Cost.Calls > 0 {
+		s += fmt.Sprintf(", $%.6f", u.Cost.USD)
+	}
+	return s
 }
 
 func orDash(s string) string {

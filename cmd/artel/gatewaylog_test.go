@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/httpapi"
 )
@@ -34,7 +35,7 @@ func logged(t *testing.T, n, last int, over func()) (url string, asked *[]string
 		list := httpapi.List[gatewaylog.GatewayEntry]{}
 		for i := n; i > 0; i-- {
 			e := gatewaylog.GatewayEntry{Number: int64(i), Time: time.Unix(int64(i), 0), Endpoint: "/v1/messages", Model: "claude", Service: "chat", Status: 200, Millis: 12.4}
-			e.Usage.InputTokens, e.Changes = 5, []gatewaylog.GatewayChange{{Did: "carried"}, {Did: "carried"}, {Did: "named"}}
+			e.Usage.InputTokens, e.Usage.Cost, e.Changes = 5, artel.Cost{USD: 0.0125, Calls: 1}, []gatewaylog.GatewayChange{{Did: "carried"}, {Did: "carried"}, {Did: "named"}}
 			list.Items = append(list.Items, e)
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -61,7 +62,7 @@ func TestGatewayLog(t *testing.T) {
 	out, err := gatewayLog(t.Context(), url, "--key", "ci", "--service", "chat", "--status", "4xx", "--changed", "--limit", "7")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if err != nil || len(lines) != 2 || !strings.Contains(lines[0], ":01") || !strings.Contains(lines[1], ":02") ||
-		!strings.Contains(lines[0], "claude → chat") || !strings.HasSuffix(lines[0], "carried named") || !strings.Contains(lines[0], "5 in, 0 out") {
+		!strings.Contains(lines[0], "claude → chat") || !strings.HasSuffix(lines[0], "carried named") || !strings.Contains(lines[0], "5 in, 0 out, $0.012500") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	if want := "/api/v1/gateway/log?changed=true&key=ci&limit=7&service=chat&status=4xx"; len(*asked) != 1 || (*asked)[0] != want {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/artifact/sweep"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/internal/phrase"
@@ -132,10 +133,10 @@ func (c gcOptions) directly(cmd *cobra.Command, g *globals) (app.Collected, erro
 		}
 	}
 	var report app.Collected
-	err = withProgress(cmd.Context(), cmd.ErrOrStderr(), func(ctx context.Context) (err error) {
+	err = withProgress(access.With(cmd.Context(), access.Operator()), cmd.ErrOrStderr(), func(ctx context.Context) (err error) {
 		report, err = a.Storage.Collect(ctx, app.CollectOptions{DryRun: c.dry, Grace: c.grace})
 		return err
-	}, func(context.Context) (app.CollectionState, error) { return a.Storage.Collection(), nil })
+	}, a.Storage.Collection)
 	return report, err
 }
 

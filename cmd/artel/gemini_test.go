@@ -4,8 +4,6 @@ package main
 
 import (
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,13 +19,8 @@ import (
 func TestGeminiKeyWorksAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	upstream, err := launch(dir, bareEnvironment(dir), "fake", "gemini", "--addr", "127.0.0.1:0", "--key", "AIza-vendor-secret")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(upstream.kill)
-	env := with(bareEnvironment(dir), "GEMINI_BASE_URL="+upstream.url, "GEMINI_API_KEY=AIza-vendor-secret")
-	p := serving(t, dir, env)
+	upstream := faking(t, dir, "gemini", "AIza-vendor-secret")
+	p := serving(t, dir, with(bareEnvironment(dir), "GEMINI_BASE_URL="+upstream.url, "GEMINI_API_KEY=AIza-vendor-secret"))
 
 	var services httpapi.List[httpapi.ServiceView]
 	fetchJSON(t, p.url+"/api/v1/services", &services)
@@ -35,28 +28,7 @@ func TestGeminiKeyWorksAtOnce(t *testing.T) {
 	if s.ID != "gemini" || s.Model != "gemini-3-fake" || !s.Default || !s.Callable || s.Dialect != "gemini" || s.Sources["context_window"] != model.FromEndpoint {
 		t.Errorf("the first service is %+v", s)
 	}
-	args := []string{"chat", "--server", p.url}
-	for _, sample := range []string{"photo.jpg", "report.pdf", "tone.wav"} {
-		path, err := filepath.Abs(samplePath(sample))
-		if err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, "-f", path)
-	}
-	out, _, err := verb(t.Context(), dir, env, append(args, "Look at these files and report.")...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"`photo.jpg`: JPEG picture, 64 × 48 pixels", "PDF", "`tone.wav`"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the answer lacks %q:\n%s", want, out)
-		}
-	}
-	var asked []fake.Request
-	fetchJSON(t, upstream.url+"/_fake/requests", &asked)
-	if len(asked) < 3 {
-		t.Fatalf("%d requests", len(asked))
-	}
+	_, asked := p.reported(t, upstream.url, []string{"photo.jpg", "report.pdf", "tone.wav"}, "`photo.jpg`: JPEG picture, 64 × 48 pixels", "PDF", "`tone.wav`")
 	signed := false
 	for i, r := range asked {
 		if r.Status != 200 || len(r.Media) != 3 || !strings.HasSuffix(r.Path, "/v1beta/models/gemini-3-fake:streamGenerateContent") {
@@ -85,9 +57,7 @@ func TestGeminiIsProbed(t *testing.T) {
   - {id: new, baseURL: "` + srv.URL + `", model: gemini-3-fake, dialect: gemini, apiKey: "${KEY}", capabilities: {input: [vision, file], placement: {tool_image: false}}}
   - {id: old, baseURL: "` + srv.URL + `/v1beta", model: gemini-2.5-fake, dialect: gemini, apiKey: "${KEY}", capabilities: {input: [vision, file]}}
 `
-	if err := os.WriteFile(filepath.Join(dir, "artel.yaml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFiles(t, dir, map[string]string{"artel.yaml": config})
 	p := serving(t, dir, env)
 	for id, want := range map[string]string{"new": "seen", "old": "refused"} {
 		out, _, err := verb(t.Context(), dir, env, "models", "probe", id, "--server", p.url)

@@ -130,10 +130,11 @@ type editOptions struct {
 func editCommand(g *globals) *cobra.Command {
 	var e editOptions
 	cmd := &cobra.Command{
-		Use: "edit FILE", Short: "Replace text in a file by approximate match", Args: usage(cobra.ExactArgs(1)),
-		Long: `Finds the old text in a file as the tools for models do, and prints the file with
-the new text in its place, or writes it back with --write. Old and new text are
-given as they are, or as @FILE, which is taken to the last byte.`,
+		Use: "edit FILE|REF", Short: "Replace text in a file or an artifact by approximate match", Args: usage(cobra.ExactArgs(1)),
+		Long: `Finds the old text in a file, or in an artifact (artifact:CONVERSATION/ID), as the
+tools for models do, and prints all of it with the new text in its place. With
+--write the file is written, or the artifact gets its next version. Old and new
+text are given as they are, or as @FILE, which is taken to the last byte.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"old", "new"} {
 				if !cmd.Flags().Changed(name) {
@@ -149,14 +150,46 @@ given as they are, or as @FILE, which is taken to the last byte.`,
 	flags.StringVar(&e.mode, "mode", string(edit.Auto), "how exact a match must be: auto, normalized or exact")
 	flags.BoolVar(&e.all, "all", false, "replace every place, not just one")
 	flags.BoolVar(&e.indent, "indent", false, "ignore indentation")
-	flags.BoolVar(&e.write, "write", false, "write the file instead of printing it")
+	flags.BoolVar(&e.write, "write", false, "write the file or the next version instead of printing the text")
 	return cmd
 }
 
-func (e editOptions) run(cmd *cobra.Command, g *globals, path string) error {
-	text, err := os.ReadFile(path)
+// An edited is what artel edit reads and writes: a file or an artifact.
+type edited struct {
+	text  string
+	write func(text string) (name string, err error)
+}
+
+func (e editOptions) open(cmd *cobra.Command, g *globals, name string) (edited, error) {
+	if !strings.HasPrefix(name, "artifact:") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return edited{}, artel.Errorf(artel.Invalid, "edit", name, "cannot be read: %w", err)
+		}
+		return edited{string(text), func(text string) (string, error) { return name, replaceFile(name, text) }}, nil
+	}
+	ref, err := longRef(name)
 	if err != nil {
-		return artel.Errorf(artel.Invalid, "edit", path, "cannot be read: %w", err)
+		return edited{}, err
+	}
+	a, err := g.client().Artifact(cmd.Context(), ref)
+	if err == nil && a.Content == nil {
+		err = artel.Errorf(artel.Unsupported, "edit", ref.String(), "it is %s, not text", a.MediaType)
+	}
+	if err != nil {
+		return edited{}, err
+	}
+	ref.Version = a.Version // if it changes meanwhile, nothing is written
+	return edited{*a.Content, func(text string) (string, error) {
+		a, err := g.client().Save(cmd.Context(), ref, httpapi.SavedArtifact{Content: &text})
+		return fmt.Sprintf("%s@%d", a.Ref, a.Version), err
+	}}, nil
+}
+
+func (e editOptions) run(cmd *cobra.Command, g *globals, path string) error {
+	target, err := e.open(cmd, g, path)
+	if err != nil {
+		return err
 	}
 	var change edit.Edit
 	if change.Old, err = given(e.old); err != nil {
@@ -170,14 +203,14 @@ func (e editOptions) run(cmd *cobra.Command, g *globals, path string) error {
 	if err != nil {
 		return err
 	}
-	done, err := httpapi.EditedOf(edit.Apply(cmd.Context(), string(text), []edit.Edit{change}, edit.Options{
+	done, err := httpapi.EditedOf(edit.Apply(cmd.Context(), target.text, []edit.Edit{change}, edit.Options{
 		Mode: edit.Mode(e.mode), Limits: conf.limits(), Indent: e.indent,
 	}))
 	if err != nil {
 		return err
 	}
 	if done.OK && e.write {
-		if err := replaceFile(path, *done.Content); err != nil {
+		if path, err = target.write(*done.Content); err != nil {
 			return err
 		}
 	}

@@ -17,9 +17,16 @@ import (
 // signingKey reads the key that signs file URLs, or creates one. Only its owner
 // can read the file; removing it invalidates all signed URLs at the next start.
 func signingKey(path string) ([]byte, error) {
-	src, err := os.ReadFile(path)
+	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return newSigningKey(path)
+	}
+	if err == nil && !info.Mode().IsRegular() { // the mode of what a link leads to would be changed
+		return nil, artel.Errorf(artel.Invalid, "serve", path, "it is no file of its own, but a link or a folder; remove it, and a new key is made")
+	}
+	var src []byte
+	if err == nil {
+		src, err = os.ReadFile(path)
 	}
 	if err == nil {
 		err = os.Chmod(path, 0o600) // a copy may have lost its mode

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,6 +45,17 @@ func TestSigningKey(t *testing.T) {
 	}
 	if other, err := signingKey(path); err != nil || bytes.Equal(other, key) {
 		t.Errorf("removing it did not end what was signed: %v", err)
+	}
+	// A link: what it leads to keeps its mode.
+	foreign, link := filepath.Join(t.TempDir(), "foreign"), filepath.Join(t.TempDir(), "signing.key")
+	if err := errors.Join(os.WriteFile(foreign, []byte(strings.Repeat("ab", keyBytes)), 0o600), os.Chmod(foreign, 0o644), os.Symlink(foreign, link)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := signingKey(link); artel.KindOf(err) != artel.Invalid || !strings.Contains(err.Error(), "remove it") {
+		t.Errorf("a link: got %v", err)
+	}
+	if info, err := os.Stat(foreign); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("the mode of another file is changed: %v, %v", info.Mode(), err)
 	}
 	if _, err := signingKey(filepath.Join(path, "no", "folder")); artel.KindOf(err) != artel.Unavailable {
 		t.Errorf("got %v", err)

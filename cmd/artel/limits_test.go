@@ -5,8 +5,6 @@ package main
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -15,9 +13,7 @@ import (
 // built-in ones.
 func TestPartialLimitsStartFromTheConfiguration(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "artel.yaml"), []byte("edit: {min_length: 4, margin: 0, min_distance: 2, max_ratio: 0.2}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFiles(t, dir, map[string]string{"artel.yaml": "edit: {min_length: 4, margin: 0, min_distance: 2, max_ratio: 0.2}\n"})
 	server := serving(t, dir, bareEnvironment(dir))
 	// An edit in five characters: within the configured ratio and length only.
 	const one = `"content":"<quick> <quack>","edits":[{"old":"quikk","new":"it"}]`

@@ -89,16 +89,16 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
-	flags.StringVar(&g.server, "server", envOr("ARTEL_SERVER", "http://"+defaultAddr), "address of the server")
+	flags.StringVar(&g.server, "server", envOr("ARTEL_URL", envOr("ARTEL_SERVER", "http://"+defaultAddr)), "address of the server")
 	flags.BoolVar(&g.json, "json", false, "print JSON")
-	flags.StringVar(&g.config, "config", os.Getenv("ARTEL_CONFIG"), "configuration file (default ./artel.yaml if it exists)")
+	flags.StringVar(&g.config, "config", os.Getenv("ARTEL_CONFIG"), "configuration file (default ./artel.yaml if it exists and is trusted)")
 	root.AddCommand(
 		serveCommand(&g), chatCommand(&g), branchesCommand(&g), compactCommand(&g),
 		putCommand(&g), getCommand(&g), lsCommand(&g), catCommand(&g),
 		versionsCommand(&g), diffCommand(&g), restoreCommand(&g), editCommand(&g), exportCommand(&g), importCommand(&g),
 		detectCommand(&g), routeCommand(&g), tokensCommand(&g), regexCommand(&g), macrosCommand(&g), modelsCommand(&g),
-		agentsCommand(&g), contextCommand(&g), settingsCommand(&g), gatewayCommand(&g), toolsCommand(&g),
-		gcCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
+		agentsCommand(&g), booksCommand(&g), contextCommand(&g), settingsCommand(&g), gatewayCommand(&g), toolsCommand(&g),
+		usersCommand(&g), tokenCommand(&g), gcCommand(&g), doctorCommand(&g), trustCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
 	)
 	return root
 }
@@ -129,8 +129,11 @@ func versionCommand(g *globals) *cobra.Command {
 	}
 }
 
-// client returns a client of the server given by --server.
-func (g *globals) client() *httpapi.Client { return httpapi.NewClient(g.server, nil) }
+// client returns a client of the server given by --server, with the token in
+// ARTEL_TOKEN.
+func (g *globals) client() *httpapi.Client {
+	return httpapi.NewClient(g.server, nil).WithToken(os.Getenv("ARTEL_TOKEN"))
+}
 
 // print prints v as JSON with --json, otherwise with people.
 func (g *globals) print(cmd *cobra.Command, v any, people func(printer)) error {

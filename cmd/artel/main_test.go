@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,12 +16,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
+	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/model/fake"
 )
 
 // TestMain puts this program on the PATH under the name artel, so that every
@@ -52,33 +57,16 @@ type process struct {
 	url string // that it told
 
 	cmd  *exec.Cmd
-	errs lockedBuffer
+	errs apptest.Log
 	done chan struct{} // closed when it has ended
 	err  error         // of Wait; read it after done
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // launch starts artel in dir and waits until it tells its address. The caller
 // stops or kills the process.
 func launch(dir string, env []string, args ...string) (*process, error) {
 	p := &process{cmd: exec.Command("artel", args...), done: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, &p.errs
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, trusting(dir, env), &p.errs
 	return p, p.begin()
 }
 
@@ -147,16 +135,102 @@ func serving(t *testing.T, dir string, env []string, args ...string) *process {
 	return p
 }
 
+// faking starts a fake of a vendor's API for the length of a test.
+func faking(t *testing.T, dir, dialect, key string, args ...string) *process {
+	t.Helper()
+	p, err := launch(dir, bareEnvironment(dir), append([]string{"fake", dialect, "--addr", "127.0.0.1:0", "--key", key}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	return p
+}
+
+// reported has a model look at samples, wants says in its answer, and returns the
+// answer and the requests that the fake at vendor received.
+func (p *process) reported(t *testing.T, vendor string, samples []string, says ...string) (string, []fake.Request) {
+	t.Helper()
+	args := []string{"chat", "--server", p.url}
+	for _, name := range samples {
+		path, err := filepath.Abs(samplePath(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "-f", path)
+	}
+	out, _, err := verb(t.Context(), p.cmd.Dir, p.cmd.Env, append(args, "Look at these files and report.")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range says {
+		if !strings.Contains(out, want) {
+			t.Errorf("the answer lacks %q:\n%s", want, out)
+		}
+	}
+	var asked []fake.Request
+	fetchJSON(t, vendor+"/_fake/requests", &asked)
+	if len(asked) < 3 {
+		t.Fatalf("%d requests", len(asked))
+	}
+	return out, asked
+}
+
+// played sends a message in a new conversation, and returns its log as JSON when
+// the run is done.
+func (p *process) played(t *testing.T) string {
+	t.Helper()
+	client := httpapi.NewClient(p.url, nil)
+	c, err := client.CreateConversation(t.Context(), httpapi.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, err := client.Send(t.Context(), c.ID, httpapi.NewMessage{Text: "Go."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state := waitForEnd(t.Context(), t, client, c.ID, sent.RunID); state != artel.RunDone {
+		t.Errorf("the run is %s", state)
+	}
+	all, err := json.Marshal(wholeLog(t.Context(), t, client, c.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(all)
+}
+
+// writeFiles writes files by their paths in dir.
+func writeFiles(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // verb runs a verb to its end.
 func verb(ctx context.Context, dir string, env []string, args ...string) (stdout string, code int, err error) {
 	cmd := exec.CommandContext(ctx, "artel", args...)
 	var errs bytes.Buffer
-	cmd.Dir, cmd.Env, cmd.Stderr = dir, env, &errs
+	cmd.Dir, cmd.Env, cmd.Stderr = dir, trusting(dir, env), &errs
 	out, err := cmd.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return string(out), exit.ExitCode(), fmt.Errorf("artel %s: %w: %s", strings.Join(args, " "), err, errs.String())
 	}
 	return string(out), 0, err
+}
+
+// trusting returns env with the artel.yaml of dir as the trusted configuration,
+// unless env has ARTEL_CONFIG.
+func trusting(dir string, env []string) []string {
+	if _, err := os.Stat(filepath.Join(dir, "artel.yaml")); err != nil || slices.ContainsFunc(env, func(s string) bool { return strings.HasPrefix(s, "ARTEL_CONFIG=") }) {
+		return env
+	}
+	return with(env, "ARTEL_CONFIG=artel.yaml")
 }
 
 // with returns env with more in it.

@@ -4,18 +4,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent/mcp"
 	"github.com/artelhq/artel/httpapi"
 )
@@ -32,14 +29,10 @@ func TestMCPServer(t *testing.T) {
 	camera := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil))
 	defer camera.Close()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
+	writeFiles(t, dir, map[string]string{
 		"artel.yaml": fmt.Sprintf("mcp:\n  - {name: camera, url: %q, agents: [lead_agent]}\n  - {name: gone, command: [/no/such/program]}\n", camera.URL),
 		"s.txtar":    "-- turn 1 --\n@call camera_shoot {}\n-- turn 2 --\nDone.\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	p := serving(t, dir, bareEnvironment(dir), "--scenario", filepath.Join(dir, "s.txtar"))
 	client := httpapi.NewClient(p.url, nil)
 	health, err := client.ToolServers(t.Context())
@@ -50,22 +43,8 @@ func TestMCPServer(t *testing.T) {
 	if err != nil || !strings.Contains(out, "camera") || !strings.Contains(out, "no such file") {
 		t.Errorf("got %s, %v", out, err)
 	}
-	c, err := client.CreateConversation(t.Context(), httpapi.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sent, err := client.Send(t.Context(), c.ID, httpapi.NewMessage{Text: "Go."})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if state := waitForEnd(t.Context(), t, client, c.ID, sent.RunID); state != artel.RunDone {
-		t.Errorf("the run is %s", state)
-	}
-	all, err := json.Marshal(wholeLog(t.Context(), t, client, c.ID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(all), "[image/jpeg, ") || !strings.Contains(string(all), `"media_type":"image/jpeg"`) {
+	all := p.played(t)
+	if !strings.Contains(all, "[image/jpeg, ") || !strings.Contains(all, `"media_type":"image/jpeg"`) {
 		t.Errorf("the log lacks the picture: %s", all)
 	}
 	if err := p.stop(); err != nil {

@@ -34,11 +34,11 @@ brackets a service that cannot be called.`,
 			if err := s.findServices(); err != nil {
 				return err
 			}
-			s.services.SetLedger(openMarks(data, false, s.log))
+			s.services.Learned().Use(openMarks(data, false, s.log))
 			s.askServices(cmd.Context())
 			list := httpapi.List[httpapi.ServiceView]{}
 			for _, m := range s.services.All() {
-				list.Items = append(list.Items, httpapi.ServiceViewOf(m, s.services.Marks(m.ID), s.defaultService()))
+				list.Items = append(list.Items, httpapi.ServiceViewOf(m, s.services.Learned().Marks(m.ID), s.defaultService()))
 			}
 			return g.print(cmd, list, func(w printer) {
 				w.line("SERVICE\tFACT\tVALUE\tSAYS")
@@ -49,7 +49,7 @@ brackets a service that cannot be called.`,
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", envOr("ARTEL_DATA", defaultData), "data directory, with the learned capabilities")
-	cmd.AddCommand(probeCommand(g))
+	cmd.AddCommand(probeCommand(g), forgetCommand(g))
 	return cmd
 }
 
@@ -86,13 +86,37 @@ func showService(w printer, v httpapi.ServiceView) {
 		}
 	}
 	for _, m := range v.Marks {
-		if m.Digest != "" {
-			line("described", string(m.Digest), fmt.Sprintf("%s, until %s", m.Source, m.Until.Format("2006-01-02")))
+		says := fmt.Sprintf("%s, until %s", m.Source, m.Until.Format("2006-01-02"))
+		if !m.Applies {
+			says += ", not confirmed"
 		}
+		if m.Evidence != "" {
+			says += ": " + artel.Shorten(artel.Visible(m.Evidence), 80)
+		}
+		line("mark "+m.ID, subjectOf(m), says)
 	}
 	if v.Problem != "" {
 		line("problem", artel.Shorten(v.Problem, 120), "")
 	}
+}
+
+// subjectOf says in a few words what a mark is about.
+func subjectOf(m httpapi.ServiceMark) string {
+	verb := "refused"
+	if m.OK {
+		verb = "accepted"
+	}
+	switch {
+	case m.Field != "":
+		return m.Field + " " + verb
+	case m.Limit != "":
+		return fmt.Sprintf("%s: at most %d", m.Limit, m.Value)
+	case m.Digest != "":
+		return fmt.Sprintf("%s %s in %s", m.Digest, verb, m.Place)
+	case m.MediaType == "":
+		return fmt.Sprintf("%s %s", m.Place, verb)
+	}
+	return fmt.Sprintf("%s %s in %s", m.MediaType, verb, m.Place)
 }
 
 // bound formats a limit, which may be known not to exist.
@@ -186,6 +210,27 @@ from then on.`, probe.MostCalls),
 					}
 				}
 			})
+		},
+	}
+}
+
+func forgetCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "forget SERVICE [MARK]...", Short: "Forget what was tested or learned about a service of a running server", Args: usage(cobra.MinimumNArgs(1)),
+		Long: `Asks a server that runs to forget what it tested with a service and learned from
+its refusals: the named marks, or all. "artel models" lists the marks. What was
+forgotten is found out anew: by two refused calls, or by "artel models probe".`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			marks := args[1:]
+			if len(marks) == 0 {
+				marks = []string{""}
+			}
+			for _, mark := range marks {
+				if err := g.client().Forget(cmd.Context(), artel.ServiceID(args[0]), mark); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 }

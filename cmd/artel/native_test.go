@@ -3,7 +3,6 @@
 package main
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/model/fake"
 )
 
 // TestNativeKeysWorkAtOnce takes the path of somebody who has nothing but the
@@ -22,13 +20,8 @@ import (
 func TestNativeKeysWorkAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	upstream, err := launch(dir, bareEnvironment(dir), "fake", "anthropic", "--addr", "127.0.0.1:0", "--key", "sk-vendor-secret", "--models", "mine-1,mine-2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(upstream.kill)
-	env := with(bareEnvironment(dir), "ANTHROPIC_BASE_URL="+upstream.url, "ANTHROPIC_API_KEY=sk-vendor-secret", "ANTHROPIC_MODEL=mine-1")
-	p := serving(t, dir, env)
+	upstream := faking(t, dir, "anthropic", "sk-vendor-secret", "--models", "mine-1,mine-2")
+	p := serving(t, dir, with(bareEnvironment(dir), "ANTHROPIC_BASE_URL="+upstream.url, "ANTHROPIC_API_KEY=sk-vendor-secret", "ANTHROPIC_MODEL=mine-1"))
 
 	var services httpapi.List[httpapi.ServiceView]
 	for end := time.Now().Add(5 * time.Minute); ; { // until the vendor has been asked
@@ -45,28 +38,8 @@ func TestNativeKeysWorkAtOnce(t *testing.T) {
 		t.Error(diff)
 	}
 
-	args := []string{"chat", "--server", p.url}
-	for _, sample := range []string{"photo.jpg", "report.pdf", "tone.wav"} {
-		path, err := filepath.Abs(samplePath(sample))
-		if err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, "-f", path)
-	}
-	out, _, err := verb(t.Context(), dir, env, append(args, "Look at these files and report.")...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"`photo.jpg`: JPEG picture, 64 × 48 pixels", "`report.pdf`: PDF", "`tone.wav`: I cannot read it."} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the answer lacks %q:\n%s", want, out)
-		}
-	}
-	var asked []fake.Request
-	fetchJSON(t, upstream.url+"/_fake/requests", &asked)
-	if len(asked) < 3 {
-		t.Fatalf("%d requests", len(asked))
-	}
+	_, asked := p.reported(t, upstream.url, []string{"photo.jpg", "report.pdf", "tone.wav"},
+		"`photo.jpg`: JPEG picture, 64 × 48 pixels", "`report.pdf`: PDF", "`tone.wav`: I cannot read it.")
 	for i, r := range asked {
 		body := string(r.Body)
 		if r.Status != 200 || r.Path != "/v1/messages" || len(r.Media) != 2 || !strings.Contains(body, `"type":"image"`) || !strings.Contains(body, `"type":"document"`) ||

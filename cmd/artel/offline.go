@@ -21,6 +21,7 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/model/route"
 )
 
@@ -77,14 +78,16 @@ func examine(ctx context.Context, path, declared string) (*os.File, artel.MediaI
 }
 
 func routeCommand(g *globals) *cobra.Command {
-	var declared, service, locale string
+	var declared, service, locale, pages string
 	var capabilities, forms []string
 	cmd := &cobra.Command{
 		Use: "route FILE", Short: "Show in which form a model would receive a file", Args: usage(cobra.ExactArgs(1)),
 		Long: `Shows in which form the model of a --service, or one with the given --capabilities,
 would receive a file, and why. With --json it prints the whole result with its
 payload. --forms allows text instead of unsupported media: extracted from
-documents, or transcribed by a configured service.`,
+documents, or transcribed by a configured service; a run allows both. A PDF whose
+text is missing or doubtful is shown by its first pages to a model that sees,
+and --pages shows chosen ones, as agents get them.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if service != "" && len(capabilities) > 0 {
 				return usageError{errors.New("--service and --capabilities exclude each other: a service says what its model takes")}
@@ -109,21 +112,17 @@ documents, or transcribed by a configured service.`,
 				return err
 			}
 			defer f.Close()
-			var maker converter
-			if slices.Contains(steps, artel.StepTranscribed) {
-				m, shut, err := target.converter(cmd.Context(), conf)
-				if err != nil {
-					return err
-				}
-				defer shut()
-				maker = m
+			maker, shut, err := target.converter(cmd.Context(), conf, slices.Contains(steps, artel.StepTranscribed))
+			if err != nil {
+				return err
 			}
+			defer shut()
 			target.Forms = maker.forms().With(steps...)
 			open := func() (io.ReadCloser, error) {
 				_, err := f.Seek(0, io.SeekStart)
 				return io.NopCloser(f), err
 			}
-			result := route.New(route.Source{
+			source := route.Source{
 				Filename: filepath.Base(args[0]), Info: info, Open: open, Makers: maker.makers(cmd.Context(), f, info),
 				Text: func() (string, error) {
 					r, err := open()
@@ -132,7 +131,17 @@ documents, or transcribed by a configured service.`,
 					}
 					return media.DecodeText(r, info.Charset)
 				},
-			}, target.Target, phrase.ParseLocale(locale))
+			}
+			result := route.New(source, target.Target, phrase.ParseLocale(locale))
+			if pages != "" {
+				first, last, err := rendition.ParsePages(pages)
+				if err != nil {
+					return usageError{fmt.Errorf("--%w", err)}
+				}
+				if result, err = route.Pages(source, target.Target, first, last, phrase.ParseLocale(locale)); err != nil {
+					return err
+				}
+			}
 			if g.json {
 				return result.Encode(cmd.Context(), cmd.OutOrStdout())
 			}
@@ -142,6 +151,9 @@ documents, or transcribed by a configured service.`,
 				if r.Step == artel.StepDescribed || r.Step == artel.StepExtracted || r.Step == artel.StepTranscribed {
 					w.line(result.Content)
 				}
+				if sent, left := result.Pages(); sent > 0 {
+					w.linef("pages as pictures: %d, left out: %d", sent, left)
+				}
 			})
 		},
 	}
@@ -150,6 +162,7 @@ documents, or transcribed by a configured service.`,
 	flags.StringVar(&service, "service", "", "a service of the configuration or the environment")
 	flags.StringSliceVar(&capabilities, "capabilities", nil, "capabilities of the model, instead of a service: text,vision,file,audio,video")
 	flags.StringSliceVar(&forms, "forms", nil, "allowed forms instead of unsupported media: extracted,transcribed")
+	flags.StringVar(&pages, "pages", "", "pages of a PDF to show as pictures: 3 or 21-24")
 	flags.StringVar(&locale, "locale", "", "language of descriptions: en or zh; default: the configuration's")
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/anthropic"
+	"github.com/artelhq/artel/model/provider/cloud"
 	"github.com/artelhq/artel/model/provider/gemini"
 	"github.com/artelhq/artel/model/provider/openai"
 	"github.com/artelhq/artel/model/provider/responses"
@@ -28,10 +29,11 @@ func fileDeleters(providers map[model.Dialect]model.Provider) map[model.Dialect]
 // networkProviders returns the network providers by dialect. With nil uploads,
 // media are sent inside requests.
 func networkProviders(client *http.Client, blobs blob.Store, uploads *provider.Uploads) map[model.Dialect]model.Provider {
+	o := provider.Options{Client: client, Blobs: blobs, Uploads: uploads, Cloud: cloud.New(client)}
 	return map[model.Dialect]model.Provider{
-		model.Anthropic:       anthropic.New(anthropic.Options{Client: client, Blobs: blobs, Uploads: uploads}),
-		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: blobs, Uploads: uploads}),
-		model.OpenAIResponses: responses.New(responses.Options{Client: client, Blobs: blobs, Uploads: uploads}),
-		model.Gemini:          gemini.New(gemini.Options{Client: client, Blobs: blobs, Uploads: uploads}),
+		model.Anthropic:       anthropic.New(o),
+		model.OpenAI:          openai.New(o),
+		model.OpenAIResponses: responses.New(o),
+		model.Gemini:          gemini.New(o),
 	}
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -35,9 +36,7 @@ func TestServicesAreReadAgain(t *testing.T) {
 		}
 	}
 	write("text")
-	if err := os.WriteFile(filepath.Join(dir, "artel.yaml"), []byte("services_file: llmservices.json\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFiles(t, dir, map[string]string{"artel.yaml": "services_file: llmservices.json\n"})
 	p := serving(t, dir, bareEnvironment(dir))
 	client := httpapi.NewClient(p.url, nil)
 	c, err := client.CreateConversation(t.Context(), httpapi.NewConversation{})
@@ -65,26 +64,12 @@ func TestServicesAreReadAgain(t *testing.T) {
 			}
 		}
 	}
-	reload := func(want int) string {
-		t.Helper()
-		resp, err := http.Post(p.url+"/api/v1/services/reload", "application/json", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		b := make([]byte, 1<<16)
-		n, _ := resp.Body.Read(b)
-		if resp.StatusCode != want {
-			t.Fatalf("%s: %s", resp.Status, b[:n])
-		}
-		return string(b[:n])
-	}
 
 	if got := routing(); got != "text" {
 		t.Fatalf("routing is %q", got)
 	}
 	write("text,vision")
-	if got := reload(http.StatusOK); !strings.Contains(got, `"vision"`) {
+	if got := p.reload(t, http.StatusOK); !strings.Contains(got, `"vision"`) {
 		t.Errorf("reloaded: %s", got)
 	}
 	if got := routing(); got != "image_url" {
@@ -104,7 +89,7 @@ func TestServicesAreReadAgain(t *testing.T) {
 
 	for _, broken := range []string{"{", "", `{"services":5}`} {
 		write(broken)
-		if got := reload(http.StatusUnprocessableEntity); !strings.Contains(got, "llmservices.json") {
+		if got := p.reload(t, http.StatusUnprocessableEntity); !strings.Contains(got, "llmservices.json") {
 			t.Errorf("refused: %s", got)
 		}
 		if got := routing(); got != "image_url" {
@@ -120,8 +105,71 @@ func TestServicesAreReadAgain(t *testing.T) {
 		t.Errorf("log: %s", log)
 	}
 	write("text,vision,video")
-	reload(http.StatusOK)
+	p.reload(t, http.StatusOK)
 	if got := body(t, p.url+"/api/v1/findings"); strings.Contains(got, "unreadable") {
 		t.Errorf("findings: %s", got)
+	}
+}
+
+// reload has the server read its configuration again, and returns its answer.
+func (p *process) reload(t *testing.T, want int) string {
+	t.Helper()
+	resp, err := http.Post(p.url+"/api/v1/services/reload", "application/json", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != want {
+		t.Fatalf("%s: %s, %v", resp.Status, b, err)
+	}
+	return string(b)
+}
+
+// TestPluginsAreReadAgain: plugins of artel.yaml come, change and go under a
+// running server, and a wrong entry changes nothing.
+func TestPluginsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho '{\"version\":1,\"error\":\"asked\"}'\n"
+	if err := os.WriteFile(filepath.Join(dir, "plugin.sh"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(yaml string) {
+		t.Helper()
+		writeFiles(t, dir, map[string]string{"artel.yaml": yaml})
+	}
+	write("titles: \"off\"\n")
+	p := serving(t, dir, bareEnvironment(dir))
+	processors := func() string { return body(t, p.url+"/api/v1/pipeline") }
+	const one = `{id: one, name: %s, command: [./plugin.sh]}`
+	entry := func(list string) string { return "pipeline: {plugins: [" + list + "]}\n" }
+	write(entry(strings.Replace(one, "%s", "First", 1)))
+	p.reload(t, http.StatusOK)
+	if got := processors(); !strings.Contains(got, `"First"`) {
+		t.Errorf("after it came: %s", got)
+	}
+	write(entry(strings.Replace(one, "%s", "Second", 1) + ", {id: two, command: [./plugin.sh]}"))
+	p.reload(t, http.StatusOK)
+	if got := processors(); !strings.Contains(got, `"Second"`) || strings.Contains(got, `"First"`) || !strings.Contains(got, `"two"`) {
+		t.Errorf("after it changed: %s", got)
+	}
+	for broken, says := range map[string]string{
+		"{id: one, command: [./none]}":                                         "cannot be found",
+		"{id: two, command: [./plugin.sh]}, {id: two, command: [./plugin.sh]}": "a processor with this id is registered",
+		"{id: session-loader, command: [./plugin.sh]}":                         "a processor with this id is registered",
+	} {
+		write(entry(broken))
+		if got := p.reload(t, http.StatusUnprocessableEntity); !strings.Contains(got, says) {
+			t.Errorf("%s: %s", broken, got)
+		}
+		if got := processors(); !strings.Contains(got, `"Second"`) {
+			t.Errorf("after a mistake: %s", got)
+		}
+	}
+	write("titles: \"off\"\n")
+	p.reload(t, http.StatusOK)
+	if got := processors(); strings.Contains(got, `"one"`) || strings.Contains(got, `"two"`) {
+		t.Errorf("after they went: %s", got)
 	}
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -156,10 +155,7 @@ Fields that work differently here are listed on the standard error.`,
 			for _, l := range losses {
 				fmt.Fprintln(cmd.ErrOrStderr(), strings.Join(slices.DeleteFunc([]string{l.Script, l.Field, l.Message}, func(s string) bool { return s == "" }), ": "))
 			}
-			e := json.NewEncoder(cmd.OutOrStdout())
-			e.SetEscapeHTML(false)
-			e.SetIndent("", "  ")
-			return e.Encode(config)
+			return writeJSON(cmd, config)
 		},
 	}
 }

@@ -212,9 +212,7 @@ func stage(t *testing.T, path string, s scene) (server *process, rehearse func()
 	env := bareEnvironment(dir)
 	if s.service != "" {
 		conf := "services:\n  - {id: scripted, dialect: demo, model: demo, " + strings.TrimSpace(s.service) + "}\ndefault_service: scripted\n"
-		if err := os.WriteFile(filepath.Join(dir, "artel.yaml"), []byte(conf), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFiles(t, dir, map[string]string{"artel.yaml": conf})
 	}
 	if s.upstream == "" {
 		if !s.scripted {
@@ -232,9 +230,7 @@ func stage(t *testing.T, path string, s scene) (server *process, rehearse func()
 		silence = 400 * time.Millisecond
 	}
 	conf := fmt.Sprintf("services: [{id: upstream, baseURL: %q, model: fake-1, apiKey: k, timeout: %d}]\n", upstream.url, silence.Milliseconds())
-	if err := os.WriteFile(filepath.Join(dir, "artel.yaml"), []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFiles(t, dir, map[string]string{"artel.yaml": conf})
 	return serving(t, dir, env), func() { behave(t, upstream, s.upstream) }
 }
 

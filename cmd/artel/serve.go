@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/logctx"
 	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model/provider/demo"
 )
@@ -28,8 +29,9 @@ const (
 )
 
 func serveCommand(g *globals) *cobra.Command {
-	var addr, data, scenario string
+	var data, scenario, format string
 	var standby bool
+	var at binding
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the page and the API", Args: usage(cobra.NoArgs),
 		Long: `Serves the page and the API on one address, with a
@@ -40,33 +42,51 @@ Studio or vLLM server on its usual port (or at OLLAMA_BASE_URL,
 LLAMACPP_BASE_URL, LMSTUDIO_BASE_URL, VLLM_BASE_URL), and the services of the
 configuration. Without any, the built-in demo answers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := loopbackOnly(addr); err != nil {
-				return err
-			}
 			conf, err := loadConfig(g.config)
 			if err != nil {
 				return err
 			}
-			o := serverOptions{data: data, config: conf, demoDelay: demoDelay, standby: standby, log: newLog(conf)}
+			who, err := at.access(conf.Auth, conf.Hosts)
+			if err != nil {
+				return err
+			}
+			conf.Hosts = at.hosts(conf.Hosts)
+			if format != "" {
+				conf.Log.Format = format
+			}
+			if !slices.Contains(logFormats(), conf.Log.Format) {
+				return usageError{fmt.Errorf("--log %q: want json or text", conf.Log.Format)}
+			}
+			log := newLog(conf)
+			if conf.path != "" {
+				log.Info("configuration: the file is read", "file", conf.path, "trusted", len(conf.withheld) == 0)
+			}
+			o := serverOptions{data: data, config: conf, demoDelay: demoDelay, standby: standby, log: log, access: who}
 			if scenario != "" {
 				if o.scenario, err = readScenario(scenario); err != nil {
 					return err
 				}
 			}
-			return serve(cmd.Context(), addr, o, func(url string) {
+			return serve(cmd.Context(), at.addr, o, func(url, setup string) {
+				if setup != "" {
+					fmt.Fprintln(cmd.OutOrStdout(), "artel: set up at "+setup)
+				}
 				fmt.Fprintln(cmd.OutOrStdout(), "artel: listening on "+url)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&addr, "addr", envOr("ARTEL_ADDR", defaultAddr), "address to listen on; port 0 picks one")
+	cmd.Flags().StringVar(&at.addr, "addr", envOr("ARTEL_ADDR", defaultAddr), "address to listen on; port 0 picks one")
+	cmd.Flags().BoolVar(&at.noAuth, "no-auth", false, "need no login, although there are users")
+	cmd.Flags().BoolVar(&at.know, "i-know-that-anyone-can-read-and-write", false, "allow --no-auth on addresses that other machines reach")
 	cmd.Flags().StringVar(&data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
 	cmd.Flags().BoolVar(&standby, "standby", false, "wait until the server that uses the data directory ends, then take over its runs")
+	cmd.Flags().StringVar(&format, "log", "", "format of the log on standard error: json or text (default json, or log.format of the configuration)")
 	cmd.Flags().StringVar(&scenario, "scenario", "", "answer with this scenario file in the demo")
 	return cmd
 }
 
 // serve opens a server, prints its address, and serves until ctx ends.
-func serve(ctx context.Context, addr string, o serverOptions, ready func(url string)) error {
+func serve(ctx context.Context, addr string, o serverOptions, ready func(url, setup string)) error {
 	if o.standby { // until it takes over, the other server has the address
 		return takeOver(ctx, addr, o, ready)
 	}
@@ -80,8 +100,21 @@ func serve(ctx context.Context, addr string, o serverOptions, ready func(url str
 		return err
 	}
 	defer s.shut()
-	ready("http://" + l.Addr().String())
+	s.announce(l.Addr(), o, ready)
 	return s.serve(ctx, l)
+}
+
+// announce reports the address, and where the first administrator is made if
+// a login is needed and there is none.
+func (s *server) announce(at net.Addr, o serverOptions, ready func(url, setup string)) {
+	if o.access.Exposed {
+		s.log.Warn("other machines can reach this server; it does not encrypt, so put a proxy with TLS in front of it", "address", at.String())
+	}
+	setup := ""
+	if !s.app.Access.Open() && !s.app.Access.HasUsers() {
+		setup = setupURL(at, s.app.Access.NewSetupCode())
+	}
+	ready("http://"+at.String(), setup)
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {
@@ -94,7 +127,7 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 
 // takeOver waits for the lock of the data directory, then listens and serves.
 // It returns nil if ctx ends before that.
-func takeOver(ctx context.Context, addr string, o serverOptions, ready func(url string)) error {
+func takeOver(ctx context.Context, addr string, o serverOptions, ready func(url, setup string)) error {
 	s, err := openServer(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -107,26 +140,20 @@ func takeOver(ctx context.Context, addr string, o serverOptions, ready func(url 
 	if err != nil {
 		return err
 	}
-	ready("http://" + l.Addr().String())
+	s.announce(l.Addr(), o, ready)
 	return s.serve(ctx, l)
 }
 
-// loopbackOnly rejects addresses reachable from other machines: this release
-// has no users and no tokens.
-func loopbackOnly(addr string) error {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return usageError{fmt.Errorf("--addr %q: want host:port", addr)}
+func newLog(c config) *slog.Logger {
+	o := &slog.HandlerOptions{Level: c.Log.Level, ReplaceAttr: withoutMedia}
+	if c.Log.Format == "text" {
+		return slog.New(logctx.Handler(slog.NewTextHandler(os.Stderr, o)))
 	}
-	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() {
-		return nil
-	}
-	return usageError{fmt.Errorf("--addr %q: only loopback addresses (127.0.0.1, [::1], localhost) are served, because anyone who can reach the server has full access", addr)}
+	return slog.New(logctx.Handler(slog.NewJSONHandler(os.Stderr, o)))
 }
 
-func newLog(c config) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.Log.Level, ReplaceAttr: withoutMedia}))
-}
+// logFormats returns the formats of the log.
+func logFormats() []string { return []string{"", "json", "text"} }
 
 // withoutMedia shortens bytes encoded as text in log attributes: an error may
 // quote them.

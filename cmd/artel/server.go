@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,14 +19,23 @@ import (
 	"github.com/artelhq/artel/agent/mcp"
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/app/health"
+	"github.com/artelhq/artel/app/metrics"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/gateway"
+	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/internal/fetch"
+	"github.com/artelhq/artel/internal/logctx"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/pdf"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/webui"
 )
 
@@ -39,9 +47,13 @@ type server struct {
 	opened   os.FileInfo // of that file when it was opened
 	purged   atomic.Bool // deletions were made final since the last garbage collection
 	services *model.Registry
-	looking  sync.Mutex      // guards found, findings and the configuration
-	found    []model.Service // configured and from the environment
-	findings []model.Finding // results of discovery
+	blobs    blob.Store
+	health   *health.Checker
+	metrics  *metrics.Metrics
+	looking  sync.Mutex                          // guards found, findings and the configuration
+	found    []model.Service                     // configured and from the environment
+	named    map[artel.ServiceID][]model.Service // what each of found stood for when it answered last
+	findings []model.Finding                     // results of discovery
 	config   config
 	http     *http.Client // to model services
 	log      *slog.Logger
@@ -56,6 +68,7 @@ type serverOptions struct {
 	demoDelay time.Duration
 	scenario  *demo.Scenario
 	standby   bool // wait for the lock of the data directory
+	access    access.Options
 	log       *slog.Logger
 }
 
@@ -103,7 +116,12 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return err
 	}
-	s.services.SetLedger(openMarks(o.data, true, s.log))
+	s.blobs = blobs
+	s.health = health.New(s.log, health.Database(db), health.Blobs(blobs), health.Disk(o.data))
+	s.metrics = metrics.New(version)
+	engine := pdf.New(pdf.Options{CacheDir: o.pdfDir()})
+	s.close = append(s.close, engine.Close)
+	s.services.Learned().Use(openMarks(o.data, true, s.log))
 	key, err := signingKey(filepath.Join(o.data, "signing.key"))
 	if err != nil {
 		return err
@@ -115,16 +133,17 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	s.reap = func(ctx context.Context) { uploads.RunDeletions(ctx, s.services.All, fileDeleters(providers)) }
 	providers[model.Demo] = demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario})
 	s.app, err = app.New(app.Config{
-		Store: db, Blobs: blobs, Notifier: event.NewNotifier(), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: providers,
+		Store: s.metrics.Store(db), Blobs: blobs, Notifier: s.metrics.Notifier(event.NewNotifier()), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: providers,
 		Reload: s.reload, GatewayKeys: keyNames(gatewayOptions.Keys), Background: o.config.smallCalls(),
+		Access: o.access,
 		Files: app.FileOptions{
-			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.checkAlone, Held: uploads,
+			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.checkAlone, ServiceFiles: uploads,
 			Shown: tool.Shown{Bytes: o.config.Files.InlineLimit, Characters: o.config.Files.ModelLimit},
 		},
 		Web: fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
 		Options: app.Options{
-			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit, Limits: o.config.limits()},
-			Caller:    model.CallerOptions{Log: s.log},
+			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit, Limits: o.config.limits(), PDF: engine},
+			Caller:    model.CallerOptions{Log: s.log, OnAttempt: s.metrics.Call},
 			Context:   building,
 			Locale:    phrase.ParseLocale(o.config.Locale),
 			SpoolDir:  o.spoolDir(),
@@ -134,6 +153,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return err
 	}
+	s.metrics.CountRuns(func(ctx context.Context) (run.Load, error) { return run.LoadOf(ctx, s.app.Runs) })
 	if pool != nil {
 		s.connect(ctx, pool)
 	}
@@ -146,29 +166,45 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return artel.Errorf(artel.Internal, "serve", "samples", "%w", err)
 	}
-	s.handler = httpapi.Guard(routePaths(
-		gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.app.GatewayLog.Add, Log: s.log, Backend: gatewayOptions}),
-		httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log}),
-		webui.New(s.app, webui.Options{Version: version, Samples: files, Style: version == "dev", Log: s.log, CDN: o.config.Files.PublicBase}),
-	))
+	origins := gateway.Origins(o.config.Gateway.Origins)
+	f := faces{
+		gateway: httpapi.Inert(gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.logRequest, Log: s.log, Backend: gatewayOptions, Origins: origins})),
+		api:     httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log, Ready: s.health.Causes}),
+		metrics: httpapi.Inert(httpapi.Operators(s.metrics.Handler())),
+		page:    webui.New(s.app, webui.Options{Version: version, Command: startedAs(os.Args), Samples: files, Style: version == "dev", Log: s.log, CDN: o.config.Files.PublicBase}),
+	}
+	admitted := gatewayOptions.Keys
+	if !o.config.admits() {
+		admitted = nil
+	}
+	known := httpapi.Authenticate(f, httpapi.Authentication{
+		Access: s.app.Access, Gateway: gateway.Serves, GatewaySecret: gateway.Secret, GatewayKey: backend.Knows(admitted),
+	})
+	s.handler = s.metrics.HTTP(httpapi.GuardAllowing(httpapi.Paced(withID(known)), origins.Allow, o.config.Hosts...), faceOf)
 	return nil
 }
 
-// routePaths routes paths to the gateway, the API and the page. It is not a
-// ServeMux, because that redirects unclean paths itself, without a problem
-// document.
-func routePaths(gw, api, page http.Handler) http.Handler {
+// withID gives the lines of the log about a request its id.
+func withID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if gateway.Serves(r.URL.Path) {
-			gw.ServeHTTP(w, r)
-			return
-		}
-		if strings.HasPrefix(r.URL.Path, httpapi.Base+"/") || r.URL.Path == "/healthz" {
-			api.ServeHTTP(w, r)
-			return
-		}
-		page.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(logctx.WithRequest(r.Context())))
 	})
+}
+
+// withAddress gives the acts of a connection the address of its client. It costs
+// requests nothing.
+func withAddress(ctx context.Context, c net.Conn) context.Context {
+	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil {
+		host = c.RemoteAddr().String()
+	}
+	return audit.WithAddress(ctx, host)
+}
+
+// logRequest records a request of the gateway.
+func (s *server) logRequest(ctx context.Context, e gateway.Entry) {
+	s.app.GatewayLog.Add(ctx, e)
+	s.metrics.Gateway(e)
 }
 
 // serve serves on l until ctx ends, then shuts down gracefully: no new
@@ -181,8 +217,10 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		BaseContext:       func(net.Listener) context.Context { return streams },
+		ConnContext:       withAddress,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
+	defer raiseHeap()()
 	background, stopBackground := context.WithCancel(ctx)
 	defer stopBackground()
 	var wg sync.WaitGroup
@@ -194,6 +232,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	}
 	wg.Go(func() { s.keepServices(background) })
 	wg.Go(func() { s.reap(background) })
+	wg.Go(func() { s.metrics.CountBlobs(background, s.blobs, s.log) })
 	gone := make(chan error, 1)
 	wg.Go(func() { gone <- s.watchData(background) })
 	failed := make(chan error, 1)
@@ -204,6 +243,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	case err = <-gone:
 	case <-ctx.Done():
 	}
+	s.health.Set(health.Stopping, context.Canceled)
 	stopBackground()
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer stop()
@@ -248,7 +288,11 @@ func (s *server) resumeRuns(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if _, err := s.app.Recover(ctx, true); err != nil && ctx.Err() == nil {
+		_, err := s.app.Recover(ctx, true)
+		if ctx.Err() != nil {
+			return
+		}
+		if s.health.Set(health.Recovery, err); err != nil {
 			s.log.Warn("unfinished runs could not be listed", "err", err)
 		}
 	}
@@ -265,6 +309,9 @@ func (s *server) purgeDeleted(ctx context.Context) {
 		}
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("deleted conversations could not be removed", "err", err)
+		}
+		if _, err := s.app.Audit.Prune(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("old entries of the audit log could not be removed", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -285,8 +332,9 @@ const (
 	collectionPace  = 200
 )
 
-// collect periodically removes unreferenced bytes.
+// collect periodically removes unreferenced bytes, for the operator.
 func (s *server) collect(ctx context.Context) {
+	ctx = access.With(ctx, access.Operator())
 	next := time.NewTimer(firstCollection)
 	defer next.Stop()
 	var last time.Time

@@ -15,14 +15,16 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/internal/fetch"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/pipeline/token"
 	"github.com/artelhq/artel/run"
 )
 
 // modelClient may reach this machine and private networks, because the operator
-// configures the services.
+// configures the services; their redirects may not.
 func modelClient() *http.Client {
 	// The gateway has hundreds of clients, all of which may use one service.
-	return fetch.NewClient(fetch.Options{AllowPrivate: true, Proxy: http.ProxyFromEnvironment, IdlePerHost: 256})
+	return fetch.NewClient(fetch.Options{AllowPrivate: true, MaxRedirects: fetch.SameOrigin, Proxy: http.ProxyFromEnvironment, IdlePerHost: 256})
 }
 
 // findServices finds services in the configuration and the environment.
@@ -49,7 +51,7 @@ func (s *server) lookForServices(c config) error {
 		}
 	}
 	opened, doors := model.Discover(os.Getenv, model.Dialects()...)
-	s.config, s.found, s.findings = c, append(configured, opened...), append(findings, doors...)
+	s.config, s.found, s.findings, s.named = c, append(configured, opened...), append(findings, doors...), nil
 	return nil
 }
 
@@ -63,28 +65,55 @@ func (s *server) nameModels(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
 	defer stop()
 	findings := slices.Clone(s.findings)
-	for i, service := range s.found {
-		if service.Model != "" || service.BaseURL == "" {
+	var named []model.Service
+	for _, service := range s.found {
+		if service.Model != "" && !service.Several() || service.BaseURL == "" {
+			named = append(named, service)
 			continue
 		}
-		named, err := model.Complete(ctx, s.http, service)
+		all, err := s.complete(ctx, service, findings)
 		if err != nil {
 			s.log.Warn("a model service did not say which model it has; set its model", "service", service.ID, "err", err)
-			if named.Model == "" {
-				named.Problem = artel.Shorten(err.Error(), 300)
+			if all[0].Model == "" {
+				all[0].Problem = artel.Shorten(err.Error(), 300)
 			}
-			setProblem(findings, service.ID, err)
 		}
-		s.found[i] = named
+		named = append(named, all...)
 	}
-	s.replaceServices(s.found, append(findings, model.LocalServersIn(os.Getenv).Findings()...))
+	s.replaceServices(named, append(findings, model.LocalServersIn(os.Getenv).Findings()...))
 }
 
-// setProblem records the failure to reach a service in its finding.
-func setProblem(findings []model.Finding, id artel.ServiceID, err error) {
-	if i := slices.IndexFunc(findings, func(f model.Finding) bool { return slices.Contains(f.Services, id) }); i >= 0 {
-		findings[i].SetProblem(err)
+// complete asks the endpoint of a configured service for its models and their
+// facts, and notes in its finding what came of it. If the endpoint does not answer
+// now, the models that it named before stay.
+func (s *server) complete(ctx context.Context, service model.Service, findings []model.Finding) ([]model.Service, error) {
+	all, more, err := model.CompleteAll(ctx, s.http, service)
+	if before := s.named[service.ID]; err != nil && all[0].Model == "" && before != nil {
+		all = slices.Clone(before)
 	}
+	if all[0].Model != "" {
+		if s.named == nil {
+			s.named = map[artel.ServiceID][]model.Service{}
+		}
+		s.named[service.ID] = all
+	}
+	i := slices.IndexFunc(findings, func(f model.Finding) bool { return slices.Contains(f.Services, service.ID) })
+	if i < 0 {
+		return slices.Clone(all), err
+	}
+	f := &findings[i]
+	f.Services = make([]artel.ServiceID, len(all))
+	for k, one := range all {
+		f.Services[k] = one.ID
+	}
+	switch {
+	case err != nil:
+		f.SetProblem(err)
+	case more > 0:
+		f.Problem, f.Detail = model.TooManyModels, itoa(more)
+		s.log.Warn("a model service lists more models than are taken; name those that are wanted in models", "service", service.ID, "taken", len(all), "left_out", more)
+	}
+	return slices.Clone(all), err
 }
 
 // askServices completes services with what their endpoints report, and looks
@@ -103,15 +132,17 @@ func (s *server) ask(parent context.Context) {
 	if err != nil && parent.Err() == nil {
 		s.log.Warn("a model server on this machine sent an invalid response", "err", err)
 	}
-	found, findings := slices.Clone(s.found), slices.Clone(s.findings)
-	for i, service := range found {
-		if found[i], err = model.Complete(ctx, s.http, service); err != nil && parent.Err() == nil {
+	findings := slices.Clone(s.findings)
+	var found []model.Service
+	for _, service := range s.found {
+		all, err := s.complete(ctx, service, findings)
+		if err != nil && parent.Err() == nil {
 			s.log.Warn("a model service could not be queried", "service", service.ID, "err", err)
-			setProblem(findings, service.ID, err)
+			if all[0].Model == "" && service.BaseURL != "" {
+				all[0].Problem = artel.Shorten(err.Error(), 300)
+			}
 		}
-		if service.Model == "" && found[i].Model != "" {
-			found[i].Problem = "" // it was the missing model
-		}
+		found = append(found, all...)
 	}
 	if parent.Err() != nil {
 		return
@@ -200,6 +231,9 @@ func (s *server) serviceFiles() []fileState {
 	s.looking.Lock()
 	paths := []string{s.config.file(), s.config.relative(s.config.ServicesFile)}
 	s.looking.Unlock()
+	if path, err := trustFile(); err == nil {
+		paths = append(paths, path)
+	}
 	var out []fileState
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil {
@@ -211,27 +245,61 @@ func (s *server) serviceFiles() []fileState {
 	return out
 }
 
-// reload reads the configuration again and applies its services; other settings
-// apply after a restart. On an error the services stay unchanged, and the log
-// and a finding explain it.
+// reload reads the configuration again and applies its services and plugins;
+// other settings apply after a restart. On an error both stay unchanged, and the
+// log and a finding explain it.
 func (s *server) reload(ctx context.Context) error {
 	s.looking.Lock()
 	defer s.looking.Unlock()
-	next, err := loadConfig(s.config.asked)
+	next, err := readConfig(s.config.asked)
+	if err == nil && len(next.withheld) > 0 {
+		err = next.errUntrusted()
+	}
 	if err == nil {
 		if !reflect.DeepEqual(next.others(), s.config.others()) {
 			s.log.Warn("configuration: other settings have changed too; they take effect at the next start")
 		}
-		err = s.lookForServices(s.config.withServices(next))
+		err = s.apply(next)
 	}
 	if err != nil {
-		s.log.Error("configuration: it cannot be reloaded; the services stay unchanged", "err", err)
+		s.log.Error("configuration: it cannot be reloaded; the services stay unchanged, and so do the plugins", "err", err)
 		broken := model.Finding{Source: model.InConfiguration, Place: s.config.file(), Found: model.FoundNothing, Problem: model.Unreadable, Detail: artel.Shorten(err.Error(), 300)}
 		old := slices.DeleteFunc(s.services.Findings(), func(f model.Finding) bool { return f.Problem == model.Unreadable || f.Source == model.BuiltIn })
 		s.services.SetFindings(append([]model.Finding{broken}, old...))
 		return err
 	}
 	s.ask(ctx)
-	s.log.Info("configuration: the services were reloaded", "services", len(s.services.All()))
+	s.log.Info("configuration: the services were reloaded", "services", len(s.services.All()), "plugins", len(s.config.Pipeline.Plugins))
 	return nil
+}
+
+// apply applies the services and plugins of next, or nothing if it returns an
+// error.
+func (s *server) apply(next config) error {
+	if reflect.DeepEqual(next.Pipeline.Plugins, s.config.Pipeline.Plugins) {
+		return s.lookForServices(s.config.withReloaded(next))
+	}
+	plugins, err := next.plugins(os.Getenv)
+	if err != nil {
+		return err
+	}
+	old := s.config.Pipeline.Plugins
+	if err := checkPlugins(plugins); err != nil {
+		return artel.Errorf(artel.Invalid, "config", next.path, "pipeline.plugins: %w", err)
+	}
+	if err := s.lookForServices(s.config.withReloaded(next)); err != nil {
+		return err
+	}
+	ids := make([]string, len(old))
+	for i, p := range old {
+		ids[i] = p.ID
+	}
+	return s.app.ReplaceProcessors(ids, plugins)
+}
+
+// checkPlugins refuses processors that a registry would refuse, such as two of
+// one id.
+func checkPlugins(plugins []pipeline.Processor) error {
+	_, err := pipeline.NewRegistry(token.NewCounter(), append(pipeline.BuiltIn(), plugins...)...)
+	return err
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -19,10 +18,7 @@ func TestStandby(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "slow.txtar")
-	err := os.WriteFile(script, []byte("-- turn 1 --\n@call create_artifact {\"id\": \"a\", \"title\": \"A\", \"content\": \"one\"}\n-- turn 2 --\n@delay 500ms\nDone.\n"), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	writeFiles(t, dir, map[string]string{"slow.txtar": "-- turn 1 --\n@call create_artifact {\"id\": \"a\", \"title\": \"A\", \"content\": \"one\"}\n-- turn 2 --\n@delay 500ms\nDone.\n"})
 	env := bareEnvironment(dir)
 	first := serving(t, dir, env, "--scenario", script)
 	client := httpapi.NewClient(first.url, nil)

@@ -47,6 +47,7 @@ const taskCrane = "Mention the crane, too."
 type worker struct {
 	mu         sync.Mutex
 	calls      int
+	craned     bool // a request had the call that mentions the crane
 	unexpected []string
 }
 
@@ -70,17 +71,15 @@ func (w *worker) answer(_ context.Context, r *model.Request) iter.Seq2[model.Del
 		whole.WriteString(text + "\n")
 		switch m.Role {
 		case artel.RoleUser:
-			if strings.Contains(text, taskCrane) && !strings.Contains(text, "compacted here") {
-				crane = true
-			}
+			crane = crane || strings.Contains(text, taskCrane) // a summary quotes it, too
 		case artel.RoleAssistant:
 			for _, p := range m.Parts {
-				if c, ok := p.(artel.ToolCall); ok && strings.Contains(string(c.Arguments), "There is a crane.") {
-					crane = false
-				}
+				c, ok := p.(artel.ToolCall)
+				w.craned = w.craned || ok && strings.Contains(string(c.Arguments), "There is a crane.")
 			}
 		}
 	}
+	crane = crane && !w.craned
 	last := texts[len(texts)-1]
 	switch all := whole.String(); {
 	case strings.Contains(last, "it is compacted now"):
@@ -210,7 +209,7 @@ tools: [create_artifact, update_artifact, rewrite_artifact, delete_artifact]
 subagents: [scout]
 permissions: {delete_artifact: ask}
 limits: {turns: 200, tool_calls: 500}
-context: {max_tokens: 9500, reply_reserve: 1000}
+context: {max_tokens: 5200, reply_reserve: 1000}
 ---
 You are the worker.
 `

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -27,10 +26,7 @@ func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "report.txtar")
-	err := os.WriteFile(script, []byte("-- turn 1 --\nI write.\n@delay 300ms\n@call create_artifact {\"id\": \"report\", \"title\": \"Report\", \"content\": \"All is well.\"}\n-- turn 2 --\nDone.\n"), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	writeFiles(t, dir, map[string]string{"report.txtar": "-- turn 1 --\nI write.\n@delay 300ms\n@call create_artifact {\"id\": \"report\", \"title\": \"Report\", \"content\": \"All is well.\"}\n-- turn 2 --\nDone.\n"})
 	p := serving(t, dir, bareEnvironment(dir), "--scenario", script)
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()

@@ -96,6 +96,9 @@ func (c config) tools(agents []agent.Definition, getenv func(string) string) ([]
 		}
 		out = append(out, t)
 	}
+	if len(out) == 0 { // app.New checks the built-in tools
+		return nil, agents, nil
+	}
 	if _, err := tool.NewSet(append(tool.BuiltIn(), out...)...); err != nil {
 		return nil, nil, artel.Errorf(artel.Invalid, "config", c.path, "tools: %w", err)
 	}
@@ -183,7 +186,11 @@ func toolsCommand(g *globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, made, err := configuredTools(g)
 			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "%d tools are fine\n", len(made))
+				noun := "tools are"
+				if len(made) == 1 {
+					noun = "tool is"
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%d %s fine\n", len(made), noun)
 			}
 			return err
 		},

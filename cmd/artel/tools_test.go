@@ -3,16 +3,11 @@
 package main
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/httpapi"
 )
 
 // TestToolsInYAML has the demo call an API that the configuration describes: the
@@ -29,7 +24,7 @@ func TestToolsInYAML(t *testing.T) {
 	}))
 	defer api.Close()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
+	writeFiles(t, dir, map[string]string{
 		"artel.yaml": `
 tools_dir: tools
 tools:
@@ -38,15 +33,7 @@ tools:
 `,
 		"tools/ping.yaml": "name: ping\ndescription: Pings.\nurl: https://ping.example/\n",
 		"s.txtar":         "-- turn 1 --\n@call photo {\"id\": \"x y\"}\n@call photo {\"id\": \"else\"}\n-- turn 2 --\nDone.\n",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	env := with(bareEnvironment(dir), "PHOTO_KEY=open-sesame")
 	out, _, err := verb(t.Context(), dir, env, "tools", "list")
 	if err != nil || !strings.Contains(out, "photo ") || !strings.Contains(out, "ping ") || !strings.Contains(out, "update_artifact") {
@@ -60,32 +47,16 @@ tools:
 	}
 
 	p := serving(t, dir, env, "--scenario", filepath.Join(dir, "s.txtar"))
-	client := httpapi.NewClient(p.url, nil)
-	c, err := client.CreateConversation(t.Context(), httpapi.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sent, err := client.Send(t.Context(), c.ID, httpapi.NewMessage{Text: "Go."})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if state := waitForEnd(t.Context(), t, client, c.ID, sent.RunID); state != artel.RunDone {
-		t.Errorf("the run is %s", state)
-	}
-	log := wholeLog(t.Context(), t, client, c.ID)
-	all, err := json.Marshal(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := p.played(t)
 	for _, want := range []string{"image/jpeg", "kept as artifact:", "403 Forbidden: you are not Bearer [PHOTO_KEY]"} {
-		if !strings.Contains(string(all), want) {
+		if !strings.Contains(all, want) {
 			t.Errorf("the log lacks %q", want)
 		}
 	}
 	if err := p.stop(); err != nil {
 		t.Error(err)
 	}
-	if strings.Contains(string(all)+p.errs.String(), "open-sesame") {
+	if strings.Contains(all+p.errs.String(), "open-sesame") {
 		t.Error("the key shows")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -22,13 +21,8 @@ import (
 func TestFindsAServerByItself(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	upstream, err := launch(dir, bareEnvironment(dir), "fake", "openai", "--addr", "127.0.0.1:0", "--key", "sk-secret")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(upstream.kill)
-	env := with(bareEnvironment(dir), "OPENAI_BASE_URL="+upstream.url, "OPENAI_API_KEY=sk-secret")
-	p := serving(t, dir, env)
+	upstream := faking(t, dir, "openai", "sk-secret")
+	p := serving(t, dir, with(bareEnvironment(dir), "OPENAI_BASE_URL="+upstream.url, "OPENAI_API_KEY=sk-secret"))
 
 	var services httpapi.List[httpapi.ServiceView]
 	fetchJSON(t, p.url+"/api/v1/services", &services)
@@ -36,29 +30,8 @@ func TestFindsAServerByItself(t *testing.T) {
 		t.Errorf("the first service is %+v", s)
 	}
 
-	args := []string{"chat", "--server", p.url}
-	for _, name := range []string{"photo.jpg", "report.pdf", "notes.md"} {
-		path, err := filepath.Abs(samplePath(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, "-f", path)
-	}
-	out, _, err := verb(t.Context(), dir, env, append(args, "Look at these files and report.")...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"`photo.jpg`: JPEG picture, 64 × 48 pixels", "`report.pdf`: PDF document, 2 pages", "`notes.md`: text, first heading"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the answer lacks %q:\n%s", want, out)
-		}
-	}
-
-	var asked []fake.Request
-	fetchJSON(t, strings.TrimSuffix(upstream.url, "/v1")+"/_fake/requests", &asked)
-	if len(asked) < 3 {
-		t.Fatalf("%d requests", len(asked))
-	}
+	out, asked := p.reported(t, strings.TrimSuffix(upstream.url, "/v1"), []string{"photo.jpg", "report.pdf", "notes.md"},
+		"`photo.jpg`: JPEG picture, 64 × 48 pixels", "`report.pdf`: PDF document, 2 pages", "`notes.md`: text, first heading")
 	for i, r := range asked {
 		checkRequest(t, i, r)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/internal/contracttest"
 )
 
 // broken is a notifier that breaks one promise and otherwise keeps the contract.
@@ -17,14 +18,14 @@ type broken struct {
 	event.Notifier
 	notify  func(artel.ConversationID)
 	stream  func(artel.ConversationID, event.Delta)
-	discard func(artel.ConversationID)
+	discard func(artel.ConversationID, artel.CallPath)
 	listen  func(artel.ConversationID) event.Listener
 }
 
-func (t *broken) Notify(c artel.ConversationID)                { t.notify(c) }
-func (t *broken) Discard(c artel.ConversationID)               { t.discard(c) }
-func (t *broken) Stream(c artel.ConversationID, s event.Delta) { t.stream(c, s) }
-func (t *broken) Listen(c artel.ConversationID) event.Listener { return t.listen(c) }
+func (t *broken) Notify(c artel.ConversationID)                    { t.notify(c) }
+func (t *broken) Discard(c artel.ConversationID, p artel.CallPath) { t.discard(c, p) }
+func (t *broken) Stream(c artel.ConversationID, s event.Delta)     { t.stream(c, s) }
+func (t *broken) Listen(c artel.ConversationID) event.Listener     { return t.listen(c) }
 
 func newBroken() *broken {
 	b := event.NewNotifier()
@@ -127,7 +128,7 @@ func variants() map[string]func(*broken) {
 		"reasoning then text": func(t *broken) { // begins anew with the text
 			t.stream = func(c artel.ConversationID, s event.Delta) {
 				if s.Text != "" {
-					t.Notifier.Discard(c)
+					t.Notifier.Discard(c, "")
 				}
 				t.Notifier.Stream(c, s)
 			}
@@ -147,7 +148,7 @@ func variants() map[string]func(*broken) {
 		},
 		"late listener": func(t *broken) { // says only what comes after
 			t.listen = func(c artel.ConversationID) event.Listener {
-				t.Notifier.Discard(c)
+				t.Notifier.Discard(c, "")
 				return t.Notifier.Listen(c)
 			}
 		},
@@ -163,7 +164,10 @@ func variants() map[string]func(*broken) {
 				t.Notifier.Stream(c, s)
 			}
 		},
-		"discard": func(t *broken) { t.discard = func(artel.ConversationID) {} },
+		"discard": func(t *broken) { t.discard = func(artel.ConversationID, artel.CallPath) {} },
+		"discard a thread": func(t *broken) { // and all others
+			t.discard = func(c artel.ConversationID, _ artel.CallPath) { t.Notifier.Discard(c, "") }
+		},
 		"every listener": func(t *broken) { // one at a time
 			var mu sync.Mutex
 			taken := false
@@ -241,27 +245,12 @@ func variants() map[string]func(*broken) {
 // TestBroken runs every clause on a notifier that must fail it. Time is not
 // real here, so that what never comes costs none.
 func TestBroken(t *testing.T) {
-	broken := variants()
-	for _, cl := range clauses() {
-		breakIt, ok := broken[cl.name]
-		delete(broken, cl.name)
-		if !ok {
-			t.Errorf("clause %q has no broken twin", cl.name)
-			continue
-		}
-		t.Run(cl.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBroken()
-				breakIt(b)
-				err := hold(t.Context(), cl, b)
-				if err == nil {
-					t.Error("the broken twin passes")
-				}
-				t.Log(err)
-			})
+	contracttest.RunTwins(t, clauses(), variants(), func(t *testing.T, cl clause, breakIt func(*broken)) (err error) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBroken()
+			breakIt(b)
+			err = hold(t.Context(), cl, b)
 		})
-	}
-	for name := range broken {
-		t.Errorf("the twin %q belongs to no clause", name)
-	}
+		return err
+	})
 }

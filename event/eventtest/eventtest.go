@@ -10,7 +10,6 @@ package eventtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/internal/contracttest"
 )
 
 // Patience is how long a clause waits for an expected notification, and Quiet
@@ -31,19 +31,10 @@ const (
 // Run tests the notifiers that open returns. open is called once for each
 // clause, and closes what it opens when the test ends.
 func Run(t *testing.T, open func(testing.TB) event.Notifier) {
-	for _, cl := range clauses() {
-		t.Run(cl.name, func(t *testing.T) {
-			if err := hold(t.Context(), cl, open(t)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	contracttest.Run(t, clauses(), func(t *testing.T, cl clause) error { return hold(t.Context(), cl, open(t)) })
 }
 
-type clause struct {
-	name  string
-	check func(*check)
-}
+type clause = contracttest.Clause[*check]
 
 func clauses() []clause {
 	return []clause{
@@ -59,6 +50,7 @@ func clauses() []clause {
 		{"new message", newMessage},
 		{"several writers", severalWriters},
 		{"discard", discard},
+		{"discard a thread", discardThread},
 		{"every listener", everyListener},
 		{"other conversations", otherConversations},
 		{"context", contextEnds},
@@ -68,16 +60,8 @@ func clauses() []clause {
 	}
 }
 
-func hold(ctx context.Context, cl clause, n event.Notifier) (err error) {
-	c := &check{ctx: ctx, Notifier: n}
-	defer func() {
-		if p := recover(); p != nil && p != any(stop{}) {
-			c.failf("panic: %v", p)
-		}
-		err = errors.Join(c.errs...)
-	}()
-	cl.check(c)
-	return nil
+func hold(ctx context.Context, cl clause, n event.Notifier) error {
+	return contracttest.Hold(ctx, func(c *contracttest.Check) { cl.Check(&check{n, c}) })
 }
 
 const (
@@ -85,23 +69,10 @@ const (
 	there artel.ConversationID = "cnv_there"
 )
 
-// A check runs one clause and collects its failures.
+// A check runs one clause.
 type check struct {
 	event.Notifier
-	ctx  context.Context // of the clause
-	errs []error
-}
-
-type stop struct{}
-
-func (c *check) failf(format string, args ...any) {
-	c.errs = append(c.errs, fmt.Errorf(format, args...))
-}
-
-func (c *check) same(what string, got, want any) {
-	if got != want {
-		c.failf("%s: got %+v, want %+v", what, got, want)
-	}
+	*contracttest.Check
 }
 
 func (c *check) say(m artel.MessageID, text string) {
@@ -121,22 +92,21 @@ func (c *check) listen() event.Listener {
 
 // wait returns an expected notification.
 func (c *check) wait(what string, l event.Listener) event.Notification {
-	ctx, cancel := context.WithTimeout(c.ctx, Patience)
+	ctx, cancel := context.WithTimeout(c.Context(), Patience)
 	defer cancel()
 	n, err := l.Wait(ctx)
 	if err != nil {
-		c.failf("%s: no notification: %w", what, err)
-		panic(stop{})
+		c.Stopf("%s: no notification: %w", what, err)
 	}
 	return n
 }
 
 // silent fails if there is a notification.
 func (c *check) silent(what string, l event.Listener) {
-	ctx, cancel := context.WithTimeout(c.ctx, Quiet)
+	ctx, cancel := context.WithTimeout(c.Context(), Quiet)
 	defer cancel()
 	if n, err := l.Wait(ctx); err == nil {
-		c.failf("%s: got %+v, want no notification", what, n)
+		c.Failf("%s: got %+v, want no notification", what, n)
 	}
 }
 
@@ -156,15 +126,15 @@ func (c *check) receivesBoth(what string, l event.Listener, m artel.MessageID, t
 		if n.Reset {
 			got, reasoned = "", ""
 		} else if got+reasoned == "" {
-			c.failf("%s: the first piece %q does not say reset", what, n.Reasoning+n.Text)
+			c.Failf("%s: the first piece %q does not say reset", what, n.Reasoning+n.Text)
 		}
 		got += n.Text
 		reasoned += n.Reasoning
-		c.same(what+": its message", n.Message, m)
-		c.same(what+": its run", n.Run, artel.RunID("run_1"))
-		c.same(what+": its agent", n.Agent, artel.AgentName("lead"))
+		c.Same(what+": its message", n.Message, m)
+		c.Same(what+": its run", n.Run, artel.RunID("run_1"))
+		c.Same(what+": its agent", n.Agent, artel.AgentName("lead"))
 		if !strings.HasPrefix(want, got) || !strings.HasPrefix(thought, reasoned) {
-			c.failf("%s: got reasoning %q and text %q, want %q and %q", what, reasoned, got, thought, want)
+			c.Failf("%s: got reasoning %q and text %q, want %q and %q", what, reasoned, got, thought, want)
 			return
 		}
 	}
@@ -173,7 +143,7 @@ func (c *check) receivesBoth(what string, l event.Listener, m artel.MessageID, t
 func firstWait(c *check) {
 	l := c.Listen(here)
 	defer l.Close()
-	c.same("Grown at the first wait", c.wait("first wait", l).Grown, true)
+	c.Same("Grown at the first wait", c.wait("first wait", l).Grown, true)
 	c.silent("second wait", l)
 }
 
@@ -184,14 +154,14 @@ func notificationWakes(c *check) {
 		notifications := make(chan event.Notification, 1)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(c.ctx, Patience)
+			ctx, cancel := context.WithTimeout(c.Context(), Patience)
 			defer cancel()
 			n, _ := l.Wait(ctx)
 			notifications <- n
 		})
 		c.Notify(here)
 		wg.Wait()
-		c.same("Grown after Notify", (<-notifications).Grown, true)
+		c.Same("Grown after Notify", (<-notifications).Grown, true)
 	}
 	c.silent("after the last notification", l)
 }
@@ -201,7 +171,7 @@ func notificationIsRemembered(c *check) {
 	defer l.Close()
 	c.Notify(here)
 	c.Notify(here)
-	c.same("Grown after notifications without a waiter", c.wait("notification", l).Grown, true)
+	c.Same("Grown after notifications without a waiter", c.wait("notification", l).Grown, true)
 }
 
 func textArrives(c *check) {
@@ -211,8 +181,8 @@ func textArrives(c *check) {
 	c.receives("first piece", l, "msg_1", "one ")
 	c.say("msg_1", "two")
 	n := c.wait("second piece", l)
-	c.same("second piece", n.Text, "two")
-	c.same("its Reset", n.Reset, false)
+	c.Same("second piece", n.Text, "two")
+	c.Same("its Reset", n.Reset, false)
 	c.silent("after the text", l)
 }
 
@@ -236,9 +206,9 @@ func reasoningArrives(c *check) {
 	c.receivesBoth("first thought", l, "msg_1", "hm ", "")
 	c.think("msg_1", "so")
 	n := c.wait("second thought", l)
-	c.same("second thought", n.Reasoning, "so")
-	c.same("its text", n.Text, "")
-	c.same("its Reset", n.Reset, false)
+	c.Same("second thought", n.Reasoning, "so")
+	c.Same("its text", n.Text, "")
+	c.Same("its Reset", n.Reset, false)
 	c.silent("after the thoughts", l)
 }
 
@@ -250,14 +220,14 @@ func reasoningThenText(c *check) {
 	c.receivesBoth("thought", l, "msg_1", "hm", "")
 	c.say("msg_1", "text")
 	n := c.wait("text after a thought", l)
-	c.same("text after a thought", n.Text, "text")
-	c.same("its reasoning", n.Reasoning, "")
-	c.same("its Reset", n.Reset, false)
+	c.Same("text after a thought", n.Text, "text")
+	c.Same("its reasoning", n.Reasoning, "")
+	c.Same("its Reset", n.Reset, false)
 	c.say("msg_2", "next")
 	n = c.wait("the next message", l)
-	c.same("text of the next message", n.Text, "next")
-	c.same("its reasoning", n.Reasoning, "")
-	c.same("its Reset", n.Reset, true)
+	c.Same("text of the next message", n.Text, "next")
+	c.Same("its reasoning", n.Reasoning, "")
+	c.Same("its Reset", n.Reset, true)
 }
 
 func lateToReasoning(c *check) {
@@ -268,12 +238,12 @@ func lateToReasoning(c *check) {
 	c.receivesBoth("the answer so far", l, "msg_1", "thought ", "said ")
 	c.think("msg_1", "and more")
 	n := c.wait("thought after", l)
-	c.same("thought after", n.Reasoning, "and more")
-	c.same("its text", n.Text, "")
-	c.Discard(here)
+	c.Same("thought after", n.Reasoning, "and more")
+	c.Same("its text", n.Text, "")
+	c.Discard(here, "")
 	late := c.Listen(here)
 	defer late.Close()
-	c.same("reasoning of a late listener after Discard", c.wait("first wait", late).Reasoning, "")
+	c.Same("reasoning of a late listener after Discard", c.wait("first wait", late).Reasoning, "")
 }
 
 func lateListener(c *check) {
@@ -283,7 +253,7 @@ func lateListener(c *check) {
 	c.receives("text so far", l, "msg_1", "said before ")
 	c.say("msg_1", "and after")
 	n := c.wait("text after", l)
-	c.same("text after", n.Text, "and after")
+	c.Same("text after", n.Text, "and after")
 }
 
 func newMessage(c *check) {
@@ -293,9 +263,9 @@ func newMessage(c *check) {
 	c.receives("first message", l, "msg_1", "old")
 	c.say("msg_2", "new")
 	n := c.wait("second message", l)
-	c.same("its text", n.Text, "new")
-	c.same("its Reset", n.Reset, true)
-	c.same("its message", n.Message, artel.MessageID("msg_2"))
+	c.Same("its text", n.Text, "new")
+	c.Same("its Reset", n.Reset, true)
+	c.Same("its message", n.Message, artel.MessageID("msg_2"))
 	late := c.Listen(here)
 	defer late.Close()
 	c.receives("late listener", late, "msg_2", "new")
@@ -320,9 +290,9 @@ func severalWriters(c *check) {
 		c.Stream(here, event.Delta{Run: "run_1", Agent: "lead", Within: n.Within, Message: n.Message, Text: "b"})
 	}
 	for _, p := range paths {
-		c.same(fmt.Sprintf("text of %q", p), received[p], "aaa")
+		c.Same(fmt.Sprintf("text of %q", p), received[p], "aaa")
 	}
-	c.Discard(here)
+	c.Discard(here, "")
 	c.silent("after all were discarded", l)
 }
 
@@ -331,15 +301,36 @@ func discard(c *check) {
 	defer l.Close()
 	c.say("msg_1", "gone")
 	c.receives("text", l, "msg_1", "gone")
-	c.Discard(here)
+	c.Discard(here, "")
 	c.silent("after Discard", l)
 	late := c.Listen(here)
 	defer late.Close()
-	c.same("text of a late listener after Discard", c.wait("first wait", late).Text, "")
+	c.Same("text of a late listener after Discard", c.wait("first wait", late).Text, "")
 	c.silent("late listener after Discard", late)
 	c.say("msg_2", "next")
 	c.receives("next message", l, "msg_2", "next")
 	c.receives("next message, late listener", late, "msg_2", "next")
+}
+
+// discardThread: a subagent's answer is stored while others are being written.
+func discardThread(c *check) {
+	say := func(p artel.CallPath, m artel.MessageID) {
+		c.Stream(here, event.Delta{Run: "run_1", Agent: "lead", Within: p, Message: m, Text: "a"})
+	}
+	say("", "msg_1")
+	say("call_1", "msg_2")
+	say("call_1/call_2", "msg_3")
+	say("call_11", "msg_4")
+	c.Discard(here, "call_1")
+	late := c.Listen(here)
+	defer late.Close()
+	received := map[artel.CallPath]string{}
+	for range 2 {
+		n := c.wait("each answer that is left", late)
+		received[n.Within] += n.Text
+	}
+	c.Same("the answers that are left", received, map[artel.CallPath]string{"": "a", "call_11": "a"})
+	c.silent("after the answers that are left", late)
 }
 
 func everyListener(c *check) {
@@ -354,7 +345,7 @@ func everyListener(c *check) {
 	}
 	c.Notify(here)
 	for i, l := range listeners {
-		c.same(fmt.Sprintf("Grown for listener %d", i), c.wait("notification", l).Grown, true)
+		c.Same(fmt.Sprintf("Grown for listener %d", i), c.wait("notification", l).Grown, true)
 	}
 }
 
@@ -365,24 +356,24 @@ func otherConversations(c *check) {
 	c.Stream(there, event.Delta{Run: "run_2", Agent: "other", Message: "msg_2", Text: "not for you"})
 	c.silent("notification of another conversation", l)
 	c.say("msg_1", "for you")
-	c.Discard(there)
+	c.Discard(there, "")
 	c.receives("text after another was discarded", l, "msg_1", "for you")
 }
 
 func contextEnds(c *check) {
 	l := c.listen()
 	defer l.Close()
-	ctx, cancel := context.WithCancel(c.ctx)
+	ctx, cancel := context.WithCancel(c.Context())
 	errs := make(chan error, 1)
 	var wg sync.WaitGroup
 	wg.Go(func() { _, err := l.Wait(ctx); errs <- err })
 	cancel()
 	wg.Wait()
 	if err := <-errs; artel.KindOf(err) != artel.Canceled {
-		c.failf("Wait whose context ended: got %v, want an error of kind canceled", err)
+		c.Failf("Wait whose context ended: got %v, want an error of kind canceled", err)
 	}
 	c.Notify(here)
-	c.same("Grown after a canceled wait", c.wait("notification", l).Grown, true)
+	c.Same("Grown after a canceled wait", c.wait("notification", l).Grown, true)
 }
 
 func closing(c *check) {
@@ -403,13 +394,13 @@ func neverBlocks(c *check) {
 			c.Notify(here)
 			c.say("msg_1", "x")
 		}
-		c.Discard(here)
+		c.Discard(here, "")
 		close(done)
 	})
 	select {
 	case <-done:
 	case <-time.After(Patience):
-		c.failf("Notify or Stream blocks if a listener does not wait")
+		c.Failf("Notify or Stream blocks if a listener does not wait")
 		return
 	}
 	wg.Wait()
@@ -419,19 +410,16 @@ func concurrentUse(c *check) {
 	const writerCount, pieces = 4, 50
 	want := writerCount * pieces
 	var listeners, writers sync.WaitGroup
-	var mu sync.Mutex
 	for range 4 {
 		l := c.Listen(here)
 		listeners.Go(func() {
 			defer l.Close()
-			ctx, cancel := context.WithTimeout(c.ctx, Patience)
+			ctx, cancel := context.WithTimeout(c.Context(), Patience)
 			defer cancel()
 			for got := 0; got < want; {
 				n, err := l.Wait(ctx)
 				if err != nil {
-					mu.Lock()
-					defer mu.Unlock()
-					c.failf("a listener got %d of %d characters: %w", got, want, err)
+					c.Failf("a listener got %d of %d characters: %w", got, want, err)
 					return
 				}
 				if n.Reset {

@@ -48,14 +48,14 @@ func work(ctx context.Context, w io.Writer) (err error) {
 	if _, err := desk.Create(ctx, "list", "Shopping list", "- [ ] bread\n- [ ] milk\n", "text/markdown"); err != nil {
 		return err
 	}
-	changed, result, err := desk.Update(ctx, "list", []edit.Edit{{Old: "[ ] milk", New: "[x] milk"}}, artifact.UpdateOptions{})
+	changed, result, err := desk.Edit.Update(ctx, "list", []edit.Edit{{Old: "[ ] milk", New: "[x] milk"}}, artifact.UpdateOptions{})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "version %d, matched %s at %d\n", changed.Version, result.Hits[0].Layer, result.Hits[0].Start)
 
 	// A refusal changes nothing, and says how to mend the edit.
-	_, _, err = desk.Update(ctx, "list", []edit.Edit{{Old: "- [", New: "* ["}}, artifact.UpdateOptions{})
+	_, _, err = desk.Edit.Update(ctx, "list", []edit.Edit{{Old: "- [", New: "* ["}}, artifact.UpdateOptions{})
 	if refusal, ok := errors.AsType[*edit.Refusal](err); ok {
 		fmt.Fprintf(w, "refused: %s, %d places\n", refusal.Kind, len(refusal.Places))
 	} else if err != nil {

@@ -29,7 +29,8 @@ import (
 )
 
 func main() {
-	if err := talk(context.Background(), os.Stdout); err != nil {
+	// Every call names who asks.
+	if err := talk(artel.WithOwner(context.Background(), artel.Local), os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }

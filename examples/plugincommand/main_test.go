@@ -31,7 +31,7 @@ func TestGlossary(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := plugin.Command{Args: []string{self, "as-plugin"}}.Processor("glossary", plugin.Options{
-		After: pipeline.InjectionAssembler, Options: json.RawMessage(`{"fathom":"six feet","knot":"one nautical mile in an hour"}`),
+		After: pipeline.InjectionAssembler, Timeout: plugin.MaxTimeout, Options: json.RawMessage(`{"fathom":"six feet","knot":"one nautical mile in an hour"}`),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func TestMask(t *testing.T) {
 	defer client.CloseIdleConnections()
 	ask := func(authorization string) (pipeline.Result, error) {
 		p, err := plugin.Endpoint{URL: server.URL, Header: http.Header{"Authorization": {authorization}}, Client: client}.
-			Processor("mask", plugin.Options{Required: true})
+			Processor("mask", plugin.Options{Required: true, Timeout: plugin.MaxTimeout})
 		if err != nil {
 			t.Fatal(err)
 		}

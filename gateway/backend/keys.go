@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/store"
 )
 
 // A Key lets clients use the gateway. The zero value has no restrictions.
@@ -21,10 +23,20 @@ type Key struct {
 	Services    []artel.ServiceID // nil: all
 	PerMinute   int               // requests in any minute; 0: no limit
 	Concurrency int               // requests at once; 0: no limit
+	Rewriting   Rewriting         // of the texts of tools
+	Cache       Cache             // of Anthropic's dialect
 }
 
 func (k Key) allows(id artel.ServiceID) bool {
 	return k.Services == nil || slices.Contains(k.Services, id)
+}
+
+// Holder names a client in marks about the bytes that it sends.
+func (k Key) Holder(o artel.Owner) string {
+	if k.Name == "" {
+		return "gateway:" + string(o)
+	}
+	return "gateway:" + string(o) + "/" + k.Name
 }
 
 // A keyring counts the requests of each key. It is safe for concurrent use.
@@ -70,20 +82,21 @@ func (l *KeyLimit) Error() string {
 }
 
 // Admit counts a request of the client with a secret; the caller calls leave when
-// the request is over. If keys are configured, an unknown secret is of kind
-// Denied, and a request over a limit of its key of kind Unavailable; without keys
-// every request is admitted.
-func (b *Backend) Admit(_ context.Context, secret string) (key Key, leave func(), err error) {
+// the request is over. Who acts in the context must have the scope gateway; a
+// token of the deployment has no other limits. If keys are configured, another
+// secret that is unknown is of kind Denied, and a request over a limit of its key
+// of kind Unavailable; without keys every request is admitted.
+func (b *Backend) Admit(ctx context.Context, secret string) (key Key, leave func(), err error) {
+	if err := access.Require(ctx, store.ScopeGateway); err != nil {
+		return Key{}, nil, err
+	}
+	if a, _ := access.Of(ctx); a.Token != "" {
+		return Key{Name: a.Token}, func() {}, nil
+	}
 	if len(b.keys.keys) == 0 {
 		return Key{}, func() {}, nil
 	}
-	sum := sha256.Sum256([]byte(secret))
-	var use *keyUse
-	for _, k := range b.keys.keys { // compare with all, so that the time reveals nothing
-		if subtle.ConstantTimeCompare(k.sum[:], sum[:]) == 1 {
-			use = k
-		}
-	}
+	use := b.keys.find(secret)
 	if use == nil {
 		return Key{}, nil, artel.Errorf(artel.Denied, "backend.Backend.Admit", "", "this key is not known here; gateway.keys of the configuration has those that are")
 	}
@@ -91,6 +104,25 @@ func (b *Backend) Admit(_ context.Context, secret string) (key Key, leave func()
 		return use.Key, nil, &artel.Error{Op: "backend.Backend.Admit", Subject: use.Name, Kind: artel.Unavailable, Code: CodeKeyLimit, Err: limit}
 	}
 	return use.Key, use.leave, nil
+}
+
+// find returns the key with a secret, or nil. It compares with all, so that the time
+// reveals nothing.
+func (r *keyring) find(secret string) (use *keyUse) {
+	sum := sha256.Sum256([]byte(secret))
+	for _, k := range r.keys {
+		if subtle.ConstantTimeCompare(k.sum[:], sum[:]) == 1 {
+			use = k
+		}
+	}
+	return use
+}
+
+// Knows returns a function that reports whether a secret is that of one of the
+// keys.
+func Knows(keys []Key) func(secret string) bool {
+	r := newKeyring(keys, time.Now)
+	return func(secret string) bool { return r.find(secret) != nil }
 }
 
 func (k *keyUse) enter(now time.Time) *KeyLimit {

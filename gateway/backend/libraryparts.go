@@ -85,7 +85,7 @@ func formsOf(kind string) []partForm {
 	case "image-url", "file-url":
 		return []partForm{{must: []string{"url"}, may: []string{"mediaType", "filename", "providerOptions"}}}
 	case "image", "audio", "video", "file": // LangChain, versions 0 and 1
-		more := []string{"id", "filename", "metadata", "extras"}
+		more := []string{"id", "filename", "metadata", "extras", "index"}
 		typed := append(more, "mime_type", "mimeType")
 		return []partForm{
 			{must: []string{"source_type", "data", "mime_type"}, may: more},
@@ -93,8 +93,13 @@ func formsOf(kind string) []partForm {
 			{must: []string{"source_type", "id"}, may: typed},
 			{must: []string{"data", "mime_type"}, may: more},
 			{must: []string{"data", "mimeType"}, may: more},
+			{must: []string{"base64", "mime_type"}, may: more},
 			{must: []string{"url"}, may: typed},
+			{must: []string{"file_id"}, may: typed},
+			{must: []string{"fileId"}, may: typed},
 		}
+	case "binary": // langchaingo
+		return []partForm{{must: []string{"binary"}}}
 	case "image_url": // Chat Completions
 		return []partForm{{must: []string{"image_url"}}}
 	}
@@ -135,6 +140,13 @@ func (p part) parse() (string, *block, bool) {
 	if kind == "text" {
 		return p.member("text"), nil, bytes.HasPrefix(p["text"], []byte(`"`))
 	}
+	if kind == "binary" {
+		var inner part
+		if json.Unmarshal(p["binary"], &inner) != nil || !(partForm{must: []string{"data", "mime_type"}}).fits(inner) {
+			return "", nil, false
+		}
+		p = inner
+	}
 	b := &block{filename: p.member("filename"), kind: kindOfPart(kind)}
 	declared := p.member("mediaType", "mime_type", "mimeType")
 	if declared != "" {
@@ -156,13 +168,16 @@ func (p part) parse() (string, *block, bool) {
 		}
 		address = inner.URL
 	}
-	source := p.member("source_type")
+	source, id := p.member("source_type"), p.member("file_id", "fileId")
 	switch _, stated := p["source_type"]; {
 	case source == "id":
 		b.name = model.Name{By: model.ByFileID, Text: p.member("id")}
 		return "", b, b.name.Text != ""
+	case !stated && (p["file_id"] != nil || p["fileId"] != nil):
+		b.name = model.Name{By: model.ByFileID, Text: id}
+		return "", b, id != ""
 	case source == "base64" && address == "", !stated && address == "":
-		data, err := base64.StdEncoding.DecodeString(p.member("data"))
+		data, err := base64.StdEncoding.DecodeString(p.member("data", "base64"))
 		b.data = data
 		return "", b, err == nil && len(data) > 0 && b.hasDeclaredType(kind)
 	case source == "url", !stated:
@@ -218,13 +233,19 @@ func (b *block) hasDeclaredType(kind string) bool {
 	return detected.IsBinary() && media.Canonical(b.mediaType) == detected.MediaType
 }
 
-// RewritePart parses a JSON content part in the format of LangChain before its
-// version 1 (with a source_type), which some of its packages send unchanged.
-// Anything unexpected makes it return false, as in [Request.RewriteResult].
+// RewritePart parses a JSON content part in the format of LangChain (before its version
+// 1 with a source_type, since then without) or of langchaingo, which some of their
+// packages send unchanged. Anything unexpected makes it return false, as in
+// [Texts.Result].
 func (r *Request) RewritePart(ctx context.Context, raw string) (out FoundMedia, ok bool, err error) {
 	var parsed part
-	if !r.b.repair || json.Unmarshal([]byte(raw), &parsed) != nil || parsed["source_type"] == nil {
+	if !r.Texts.rewriting.repairs() || json.Unmarshal([]byte(raw), &parsed) != nil {
 		return out, false, nil
+	}
+	switch parsed.member("type") {
+	case "image", "audio", "video", "file", "binary":
+	default:
+		return out, false, nil // the part of a dialect
 	}
 	_, b, ok := parsed.parse()
 	if !ok || b == nil {
@@ -243,5 +264,6 @@ func (r *Request) storeBlock(ctx context.Context, b block) (FoundMedia, error) {
 	if err != nil {
 		return FoundMedia{}, err
 	}
-	return FoundMedia{Media: r.Media(ctx, d, b.mediaType, b.filename)}, nil
+	m, _ := r.Media(ctx, d, b.mediaType, b.filename)
+	return FoundMedia{Media: m}, nil
 }

@@ -4,37 +4,41 @@ package backend
 
 import (
 	"context"
+	"crypto/sha256"
 	"io"
-	"slices"
+	"mime"
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/agent/tool"
-	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media"
-	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/run"
-	"github.com/artelhq/artel/store"
 )
 
 // A Request is one client request: it stores the bytes of its media, finds what
 // refs and file ids in it mean, and rewrites the results of tools. It is used by
 // one goroutine.
 type Request struct {
+	Texts  *Texts // of results and calls of tools
+	Cache  Cache
+	Origin string // of this server, as the client reached it: "https://host"
+	// Beginning returns what all requests of the conversation begin with; nil: not
+	// known.
+	Beginning func() string
+
 	b     *Backend
 	owner artel.Owner
+	key   Key
 	infos map[artel.Digest]artel.MediaInfo // of the media in the request
+	begun [sha256.Size]byte                // hash of Beginning; zero: not computed
 }
 
 // Store stores the bytes of a piece of media and returns their digest and size.
 func (r *Request) Store(ctx context.Context, body io.Reader) (artel.Digest, int64, error) {
-	s, err := r.b.parts.Artifacts.Stage(ctx, body, media.Hint{})
+	s, err := r.b.parts.Artifacts.Uploads.Stage(ctx, body, media.Hint{})
 	if err != nil {
 		return "", 0, err
 	}
@@ -43,8 +47,10 @@ func (r *Request) Store(ctx context.Context, body io.Reader) (artel.Digest, int6
 }
 
 // Media describes stored bytes. The declared type and filename of the request
-// count only if the bytes have no signature.
-func (r *Request) Media(ctx context.Context, d artel.Digest, declared, filename string) artel.Media {
+// count only if the bytes have no signature. mislabeled is true if the signature
+// contradicts the declared type of pictures or audio: APIs compare those types with
+// the bytes, and also refuse other names of a picture's type ("image/jpg").
+func (r *Request) Media(ctx context.Context, d artel.Digest, declared, filename string) (m artel.Media, mislabeled bool) {
 	info := r.infos[d]
 	if info.DetectedBy != artel.FromSignature && (declared != "" || filename != "") {
 		if again, err := inspect(ctx, r.b.parts.Blobs, d, info.Size, media.Hint{DeclaredType: declared, Filename: filename}); err == nil && again.IsBinary() == info.IsBinary() {
@@ -52,7 +58,21 @@ func (r *Request) Media(ctx context.Context, d artel.Digest, declared, filename 
 		}
 		r.infos[d] = info
 	}
-	return mediaOf(d, info, filename)
+	return mediaOf(d, info, filename), mislabels(declared, info)
+}
+
+func mislabels(declared string, info artel.MediaInfo) bool {
+	declared, _, err := mime.ParseMediaType(declared)
+	if err != nil || declared == info.MediaType || info.DetectedBy != artel.FromSignature {
+		return false
+	}
+	switch kind, _, _ := strings.Cut(declared, "/"); {
+	case info.Kind == artel.KindImage:
+		return true
+	case kind == "image", info.Kind == artel.KindAudio && kind == "audio":
+		return media.Canonical(declared) != info.MediaType
+	}
+	return false
 }
 
 // inspect describes stored bytes of a size; binary ones are measured.
@@ -110,7 +130,7 @@ func (r *Request) Fetch(ctx context.Context, address string) (artel.Media, error
 		return artel.Media{}, err
 	}
 	r.infos[s.Digest] = s.Info
-	m := r.Media(ctx, s.Digest, "", "")
+	m, _ := r.Media(ctx, s.Digest, "", "")
 	m.Filename = s.Filename
 	return m, nil
 }
@@ -144,7 +164,9 @@ func (r *Request) PrepareMedia(ctx context.Context, s model.Service, all []artel
 	p := r.b.parts
 	return p.Contexts.PrepareMedia(ctx, pipeline.Input{
 		Owner: r.owner, Service: s, Locale: p.Locale, Sources: sources{r}, Renditions: p.Renditions, Suggest: p.Services.Suggest,
-		Refused: func(d artel.Digest) bool { return refused != nil && refused(d) || p.Services.Refuses(s.ID, d) },
+		Refused: func(d artel.Digest) bool {
+			return refused != nil && refused(d) || p.Services.Learned().Refuses(s.ID, d, r.key.Holder(r.owner))
+		},
 	}, all, text)
 }
 
@@ -173,115 +195,4 @@ func (s sources) Open(ctx context.Context, _ artel.Owner, ref artel.Ref, _ artel
 // Derived implements [pipeline.Sources].
 func (s sources) Derived(ctx context.Context, _ artel.Owner, ref artel.Ref, _ artel.MessageID) (artifact.Derived, error) {
 	return s.r.b.parts.Artifacts.DerivedFrom(ctx, ref.Digest, s.r.infos[ref.Digest])
-}
-
-// A Rewritten is the text of a tool's result for models.
-type Rewritten struct {
-	Text  string
-	Media []FoundMedia // taken out of the text
-	Steps []Step       // none: the text is unchanged
-}
-
-// A Step is one change to the text of a tool's result.
-type Step struct {
-	Did Action
-	Ref artel.Ref // to what was taken out
-}
-
-// An Action names a change to a text. The log shows it.
-type Action string
-
-// The actions.
-const (
-	Repaired  Action = "repaired"  // a list of content parts that a client library had turned into text became parts
-	Scrubbed  Action = "scrubbed"  // base64 became a ref
-	Offloaded Action = "offloaded" // the whole text is stored, and its beginning and end are shown
-)
-
-// minRewrite is the length of the shortest text that can hold media.
-const minRewrite = 64
-
-// RewriteResult takes media, and text beyond the limit, out of the text of a
-// tool's result. It is deterministic: requests of one conversation repeat the
-// text, and services cache by prefix.
-func (r *Request) RewriteResult(ctx context.Context, text string) (Rewritten, error) {
-	out := Rewritten{Text: text}
-	if len(text) < minRewrite {
-		return out, nil
-	}
-	sink := func(ctx context.Context, body io.Reader, h scrub.Hint) (string, error) {
-		d, _, err := r.Store(ctx, body)
-		if err != nil {
-			return "", err
-		}
-		hint := tool.HintOf(h)
-		m := r.Media(ctx, d, hint.DeclaredType, hint.Filename)
-		if !slices.ContainsFunc(out.Media, func(b FoundMedia) bool { return b.Media.Ref == m.Ref }) {
-			out.Media = append(out.Media, FoundMedia{Media: m})
-		}
-		out.Steps = append(out.Steps, Step{Scrubbed, m.Ref})
-		return m.Ref.String(), nil
-	}
-	if r.b.repair {
-		if texts, blocks, ok := parseParts(text); ok {
-			out.Text = texts
-			for _, b := range blocks {
-				m, err := r.storeBlock(ctx, b)
-				if err != nil {
-					return out, err
-				}
-				out.Media = append(out.Media, m)
-				out.Steps = append(out.Steps, Step{Repaired, m.Media.Ref})
-			}
-		}
-	}
-	scrubbed, err := scrub.Media(ctx, out.Text, sink)
-	if err != nil {
-		return out, err
-	}
-	out.Text = scrubbed
-	if !r.b.parts.Shown.Exceeded(out.Text) {
-		return out, nil
-	}
-	return out, r.offload(ctx, &out)
-}
-
-// offload stores a long text and shows its beginning and end.
-func (r *Request) offload(ctx context.Context, out *Rewritten) error {
-	p := r.b.parts
-	s, err := p.Artifacts.Stage(ctx, strings.NewReader(strings.ToValidUTF8(out.Text, "\uFFFD")), media.Hint{DeclaredType: tool.TypeOfText(out.Text)})
-	if artel.KindOf(err) == artel.TooLarge && err != nil {
-		return nil // too long even for an artifact; the service decides
-	}
-	if err != nil {
-		return err
-	}
-	if err := r.putFile(ctx, s); err != nil {
-		return err
-	}
-	ref := artel.BlobRef(s.Digest)
-	x := p.Shown.Excerpt(out.Text, s.Info.MediaType)
-	shape := x.Shape
-	if shape != "" {
-		shape = ": " + shape
-	}
-	intro := p.Locale.Say(phrase.GatewayOffloaded, map[string]any{
-		"Count": x.Characters, "Lines": x.Lines, "Shape": shape, "Ref": ref.String(), "URL": app.FileURL(ref),
-	})
-	out.Text = x.String(intro, p.Locale)
-	out.Steps = append(out.Steps, Step{Offloaded, ref})
-	return nil
-}
-
-// putFile makes staged bytes readable for their owner by their ref.
-func (r *Request) putFile(ctx context.Context, s artifact.Staged) error {
-	p := r.b.parts
-	err := p.Store.View(ctx, r.owner, func(tx store.Tx) error {
-		_, err := gatewaylog.File(tx, s.Digest)
-		return err
-	})
-	if artel.KindOf(err) != artel.NotFound || err == nil {
-		return err
-	}
-	return p.Store.Update(ctx, r.owner, func(tx store.Tx) error { return gatewaylog.PutFile(tx, s.Digest, s.Info, p.Now()) })
 }

@@ -40,7 +40,7 @@ func (u *Uploads) Stage(ctx context.Context, body io.Reader, filename, declared 
 		return Upload{}, err
 	}
 	info, err := inspect(ctx, u.parts.Blobs, b.Digest, b.Size, media.Hint{DeclaredType: declared, Filename: filename})
-	return Upload{Digest: b.Digest, Filename: filename, Info: info}, err
+	return Upload{Digest: b.Digest, Filename: media.ShortFilename(filename), Info: info}, err
 }
 
 // Create gives a staged file an id. expires 0 means never.
@@ -100,7 +100,7 @@ func (u *Uploads) Delete(ctx context.Context, id string, key Key) error {
 		return tx.Files.Delete(id, u.parts.Now())
 	})
 	if err == nil {
-		u.parts.Held.Drop(f.Digest)
+		u.parts.ServiceFiles.Drop(f.Digest)
 	}
 	return err
 }

@@ -11,38 +11,36 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/sqlite/sqlitetest"
 )
 
 // droppedBytes records the bytes that services were asked to delete.
 type droppedBytes struct{ dropped []artel.Digest }
 
-// Drop implements [app.Held].
+// Drop implements [app.ServiceFiles].
 func (d *droppedBytes) Drop(ds ...artel.Digest) { d.dropped = append(d.dropped, ds...) }
 
-// Digests implements [app.Held].
+// Digests implements [app.ServiceFiles].
 func (d *droppedBytes) Digests() []artel.Digest { return nil }
 
 // A deleted upload is deleted at services, too, and only its own key can delete it.
 func TestDeleteUpload(t *testing.T) {
-	db, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := sqlitetest.Open(t, sqlite.Memory)
 	services := &droppedBytes{}
 	a, err := app.New(app.Config{
-		Store: db, Blobs: blob.NewMemory(), Notifier: event.NewNotifier(), Services: model.NewRegistry(nil, ""), Files: app.FileOptions{Held: services},
+		Store: db, Blobs: blob.NewMemory(), Notifier: event.NewNotifier(), Services: model.NewRegistry(nil, ""), Files: app.FileOptions{ServiceFiles: services},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	uploads := backend.New(a, backend.Options{}).Uploads
-	ctx, key := t.Context(), backend.Key{Name: "one"}
+	ctx, key := apptest.Context(t), backend.Key{Name: "one"}
 	file, err := uploads.Stage(ctx, strings.NewReader("two"), "b.bin", "")
 	if err == nil {
 		file, err = uploads.Create(ctx, file, key, time.Hour)

@@ -19,6 +19,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -31,9 +32,14 @@ type Options struct {
 	Resolver        *net.Resolver                         // nil: the system's
 	DialTimeout     time.Duration                         // for connecting, and again for the TLS handshake; 0: 10 s
 	ResponseTimeout time.Duration                         // from the request sent to the response's header; 0: none, only the context
-	MaxRedirects    int                                   // 0: 5; negative: redirects are returned, not followed
+	MaxRedirects    int                                   // 0: 5; [SameOrigin]; otherwise negative: redirects are returned, not followed
 	IdlePerHost     int                                   // connections to a host that are kept for the next request; 0: 16
 }
+
+// SameOrigin in Options.MaxRedirects follows up to 5 redirects of GET and HEAD to
+// the same scheme, host and port, and refuses others, so that a service cannot
+// send requests and their keys elsewhere.
+const SameOrigin = -2
 
 // NewClient returns a guarded client. It has no total timeout, because
 // responses may be streams: bound calls by their contexts. It is safe for
@@ -47,7 +53,7 @@ func NewClient(o Options) *http.Client {
 		o.DialTimeout = 10 * time.Second
 	}
 	if o.MaxRedirects == 0 {
-		o.MaxRedirects = 5
+		o.MaxRedirects = maxRedirects
 	}
 	dialer := &net.Dialer{
 		Timeout:   o.DialTimeout,
@@ -86,17 +92,24 @@ func (t *schemes) RoundTrip(r *http.Request) (*http.Response, error) {
 
 type redirects int
 
+const maxRedirects = 5 // unless Options say otherwise
+
 // keyHeaders carry API keys. The standard library drops Authorization and
 // Cookie when a redirect leaves the host, but does not know these.
 var keyHeaders = []string{"X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
 
 func (limit redirects) check(r *http.Request, via []*http.Request) error {
-	first := via[0]
+	first, most := via[0], int(limit)
+	if limit == SameOrigin {
+		most = maxRedirects
+	}
 	switch {
-	case limit < 0:
+	case limit < 0 && limit != SameOrigin:
 		return http.ErrUseLastResponse
-	case len(via) > int(limit):
-		return artel.Errorf(artel.Denied, "fetch.Redirect", first.URL.Host, "more than %d redirects", limit)
+	case len(via) > most:
+		return artel.Errorf(artel.Denied, "fetch.Redirect", first.URL.Host, "more than %d redirects", most)
+	case limit == SameOrigin && (origin(r.URL) != origin(first.URL) || first.Method != http.MethodGet && first.Method != http.MethodHead):
+		return artel.Errorf(artel.Denied, "fetch.Redirect", first.URL.Host, "it redirects to %s, which is not followed; if it has moved there, set its baseURL to that", artel.Shorten(r.URL.Redacted(), 200))
 	case via[len(via)-1].URL.Scheme == "https" && r.URL.Scheme != "https":
 		return artel.Errorf(artel.Denied, "fetch.Redirect", first.URL.Host, "redirected from https to %s", r.URL.Scheme)
 	}
@@ -106,6 +119,15 @@ func (limit redirects) check(r *http.Request, via []*http.Request) error {
 		}
 	}
 	return nil
+}
+
+// origin returns the scheme, host and port of a URL.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
 // ReadAll reads r to its end. More than limit bytes are an error of kind

@@ -74,19 +74,23 @@ var (
 	nat64     = netip.MustParsePrefix("64:ff9b::/96")
 	sixToFour = netip.MustParsePrefix("2002::/16")
 	reserved  = []netip.Prefix{
-		netip.MustParsePrefix("0.0.0.0/8"),       // this network
-		netip.MustParsePrefix("192.0.0.0/24"),    // IETF protocols; a metadata service of Oracle's is in here
-		netip.MustParsePrefix("192.0.2.0/24"),    // documentation
-		netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
-		netip.MustParsePrefix("198.51.100.0/24"), // documentation
-		netip.MustParsePrefix("203.0.113.0/24"),  // documentation
-		netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
-		netip.MustParsePrefix("::/96"),           // IPv4-compatible, deprecated
-		netip.MustParsePrefix("64:ff9b:1::/48"),  // local translation
-		netip.MustParsePrefix("100::/64"),        // discard
-		netip.MustParsePrefix("2001::/32"),       // Teredo
-		netip.MustParsePrefix("2001:db8::/32"),   // documentation
-		netip.MustParsePrefix("fec0::/10"),       // site-local, deprecated
-		netip.MustParsePrefix("fd00:ec2::/32"),   // metadata of Amazon's, inside the private range
+		netip.MustParsePrefix("0.0.0.0/8"),          // this network
+		netip.MustParsePrefix("100.100.100.200/32"), // metadata of Alibaba's, inside the shared range
+		netip.MustParsePrefix("168.63.129.16/32"),   // metadata of Azure's hosts, a public address
+		netip.MustParsePrefix("192.0.0.0/24"),       // IETF protocols; a metadata service of Oracle's is in here
+		netip.MustParsePrefix("192.0.2.0/24"),       // documentation
+		netip.MustParsePrefix("198.18.0.0/15"),      // benchmarks
+		netip.MustParsePrefix("198.51.100.0/24"),    // documentation
+		netip.MustParsePrefix("203.0.113.0/24"),     // documentation
+		netip.MustParsePrefix("240.0.0.0/4"),        // reserved, and broadcast
+		netip.MustParsePrefix("::/96"),              // IPv4-compatible, deprecated
+		netip.MustParsePrefix("64:ff9b:1::/48"),     // local translation
+		netip.MustParsePrefix("100::/64"),           // discard
+		netip.MustParsePrefix("2001::/32"),          // Teredo
+		netip.MustParsePrefix("2001:db8::/32"),      // documentation
+		netip.MustParsePrefix("fec0::/10"),          // site-local, deprecated
+		netip.MustParsePrefix("fd00:ec2::/32"),      // metadata of Amazon's, inside the private range
+		netip.MustParsePrefix("fd20:ce::/32"),       // of Google's
+		netip.MustParsePrefix("fd00:c1::/32"),       // of Oracle's
 	}
 )

@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 	"code": {"class"}, "pre": {"tabindex", "role", "aria-label"}, "table": nil, "div": {"class", "tabindex", "role", "aria-label"},
 	"figure": {"class"}, "figcaption": nil, "span": {"class"}, "details": {"open"}, "summary": nil, "thead": nil, "tbody": nil, "tr": nil,
 	"th": {"align", "scope"}, "td": {"align"}, "input": {"type", "checked", "disabled"},
-	"a": {"href", "title", "rel", "target"}, "img": {"src", "alt", "title"},
+	"a": {"href", "title", "rel", "target"}, "img": {"src", "alt", "title", "loading"},
 }
 
 // inspect reads a page as a browser does and says what is wrong with it.
@@ -68,7 +68,7 @@ func inspectAddress(element string, attrs map[string]string) error {
 			return fmt.Errorf("link to %q has rel %q and target %q", to, attrs["rel"], attrs["target"])
 		}
 	case "img":
-		if !strings.HasPrefix(attrs["src"], "/api/") {
+		if !strings.HasPrefix(attrs["src"], "/api/v1/files/") {
 			return fmt.Errorf("image from %q", attrs["src"])
 		}
 	case "input":

@@ -3,10 +3,14 @@
 package render_test
 
 import (
+	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"flag"
+	"io"
+	"io/fs"
+	"maps"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -32,31 +36,45 @@ func chosen() []string {
 
 // TestLexersAreChromas holds the embedded descriptions to those of the module,
 // whose package of lexers only this test imports. After a new version:
-// go test -run TestLexersAreChromas ./render -update
+// go test -run TestLexersAreChromas ./internal/render -update
 func TestLexersAreChromas(t *testing.T) {
-	var files []string
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	want := map[string][]byte{}
 	for _, name := range chosen() {
-		want := describe(t, name)
-		file := filepath.Join("lexers", strings.NewReplacer(" ", "_", "#", "sharp", "+", "p").Replace(strings.ToLower(name))+".xml")
-		files = append(files, file)
-		if *update {
-			if err := os.WriteFile(file, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
+		file := strings.NewReplacer(" ", "_", "#", "sharp", "+", "p").Replace(strings.ToLower(name)) + ".xml"
+		want[file] = describe(t, name)
+		w, err := z.Create(file)
+		if err == nil {
+			_, err = w.Write(want[file])
 		}
-		got, err := os.ReadFile(file)
 		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s is not what the module says", file)
+			t.Fatal(err)
 		}
 	}
-	slices.Sort(files)
-	there, err := filepath.Glob("lexers/*.xml")
-	if err != nil || !slices.Equal(there, files) {
-		t.Errorf("files %q, want %q (%v)", there, files, err)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("lexers.zip", b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	packed, err := zip.OpenReader("lexers.zip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	for _, f := range packed.File {
+		got, err := fs.ReadFile(packed, f.Name)
+		if err != nil || !bytes.Equal(got, want[f.Name]) {
+			t.Errorf("%s is not what the module says (%v)", f.Name, err)
+		}
+		delete(want, f.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %q", slices.Sorted(maps.Keys(want)))
 	}
 }
 

@@ -48,7 +48,7 @@ const MaxMarkdown = 1 << 20
 type Options struct {
 	// ArtifactURL returns where the artifact or blob that a ref points to can
 	// be fetched: a path on this server, or "" for a ref that has none. For
-	// images the path begins with "/api/". nil: refs are not linked.
+	// images the path is that of a file, below "/api/v1/files/". nil: refs are not linked.
 	ArtifactURL func(artel.Ref) string
 	// Cut returns the notice that n units of a value were left out, in the
 	// reader's language, as plain text. nil: "… +n".

@@ -40,6 +40,7 @@ func secure(doc ast.Node, src []byte, o Options) (grown int) {
 			grown += len(n.Destination) + len(n.Title)
 			if to, ok := picture(string(n.Destination), o); ok {
 				n.Destination = []byte(to)
+				n.SetAttributeString("loading", []byte("lazy"))
 			} else {
 				unwrap(n)
 			}
@@ -66,7 +67,7 @@ func picture(dest string, o Options) (string, bool) {
 	if ref, ok := parseRef(dest); ok {
 		dest = address(ref, o)
 	}
-	return dest, ownAPI.MatchString(dest) && !strings.Contains(dest, "..")
+	return dest, ownFile.MatchString(dest) && !dotSegment.MatchString(dest)
 }
 
 // autolink handles <artifact:plan> and bare URLs. Only the former may need a
@@ -136,7 +137,11 @@ func external(dest string) bool {
 
 var (
 	ownPath = regexp.MustCompile(`^/[^/\\\s][^\\\s]*$`)
-	ownAPI  = regexp.MustCompile(`^/api/[^\\\s]*$`)
+
+	// ownFile is a file of this server. Pictures are nothing else: an event stream
+	// as a picture would hold one of the browser's few connections.
+	ownFile    = regexp.MustCompile(`^/api/v1/files/(tool_results/)?[^/\\\s?#]+(\?[^\\\s#]*)?$`)
+	dotSegment = regexp.MustCompile(`(?i)/(\.|%2e){1,2}([/?]|$)`) // which browsers resolve
 )
 
 // policy lists all permitted elements and attributes. It is built on first use:
@@ -162,7 +167,8 @@ var policy = sync.OnceValue(func() *bluemonday.Policy {
 	p.AllowAttrs("checked", "disabled").Matching(regexp.MustCompile(`^$`)).OnElements("input")
 
 	p.AllowAttrs("href").Matching(regexp.MustCompile(`(?i)^(https?://|mailto:|/[^/\\])`)).OnElements("a")
-	p.AllowAttrs("src").Matching(ownAPI).OnElements("img")
+	p.AllowAttrs("src").Matching(ownFile).OnElements("img")
+	p.AllowAttrs("loading").Matching(regexp.MustCompile(`^lazy$`)).OnElements("img")
 	p.AllowAttrs("alt").OnElements("img")
 	p.AllowAttrs("title").OnElements("a", "img")
 	p.RequireParseableURLs(true)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -32,6 +33,7 @@ func openArchive(src *source) (*archive, error) {
 		return nil, err
 	}
 	at.limit = 0
+	src.maxExpanded = src.mostExpanded(src.size)
 	a := &archive{budget: src.budget, parts: make(map[string]*zip.File, len(z.File))}
 	for _, f := range z.File {
 		name := strings.TrimPrefix(strings.ReplaceAll(f.Name, "\\", "/"), "/")
@@ -85,13 +87,18 @@ func (a *archive) scan(name string, f func(*xmlReader, xml.StartElement) error) 
 }
 
 // subtrees calls f with every element of a part that has one of the local names;
-// without names, with the root.
+// without names, with the root. f may keep them: together they have the bounds of one.
 func (a *archive) subtrees(part string, f func(*node), names ...string) error {
+	return a.within(&tally{maxNodes, a.maxText}, part, f, names...)
+}
+
+// within is subtrees for several parts that are kept together.
+func (a *archive) within(left *tally, part string, f func(*node), names ...string) error {
 	return a.scan(part, func(x *xmlReader, e xml.StartElement) error {
 		if len(names) > 0 && !slices.Contains(names, e.Name.Local) {
 			return nil
 		}
-		n, err := x.subtree(e)
+		n, err := x.tree(e, left)
 		if err == nil {
 			f(n)
 		}
@@ -102,6 +109,9 @@ func (a *archive) subtrees(part string, f func(*node), names ...string) error {
 // tree returns the root element of a part.
 func (a *archive) tree(name string) (root *node, err error) {
 	err = a.subtrees(name, func(n *node) { root = cmp.Or(root, n) })
+	if root != nil && errors.Is(err, errFull) {
+		err = nil // the first of it is there
+	}
 	if err == nil && root == nil {
 		err = errors.Join(errDamaged, errors.New("a part of it is empty"))
 	}
@@ -114,6 +124,9 @@ type relation struct {
 	target   string // the name of a part, or a URL
 	external bool
 }
+
+// maxRelations bounds the relations of one part: each picture and link is one.
+const maxRelations = 100_000
 
 // relations returns the relations of a part by id.
 func (a *archive) relations(part string) (map[string]relation, error) {
@@ -132,10 +145,22 @@ func (a *archive) relations(part string) (map[string]relation, error) {
 			if !r.external {
 				r.target = resolve(dir, r.target)
 			}
-			rels[k.attr("Id")] = r
+			if len(rels) < maxRelations {
+				rels[k.attr("Id")] = r
+			}
 		}
 	})
 	return rels, err
+}
+
+// inOrder returns relations by their ids, for a deterministic text.
+func inOrder(rels map[string]relation) []relation {
+	ids := slices.SortedFunc(maps.Keys(rels), func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	sorted := make([]relation, len(ids))
+	for i, id := range ids {
+		sorted[i] = rels[id]
+	}
+	return sorted
 }
 
 // resolve returns the name of the part for target relative to folder dir.
@@ -156,7 +181,7 @@ func (a *archive) mainPart(fallback string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, r := range rels {
+	for _, r := range inOrder(rels) {
 		if r.kind == "officeDocument" && a.has(r.target) {
 			return r.target, nil
 		}

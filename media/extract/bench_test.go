@@ -38,7 +38,7 @@ func BenchmarkText(b *testing.B) {
 			b.SetBytes(int64(tt.size))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := read(b.Context(), bytes.NewReader(tt.data), int64(len(tt.data)), asType(tt.mediaType), Options{}); err != nil {
+				if _, err := read(b.Context(), bytes.NewReader(tt.data), int64(len(tt.data)), asType(tt.mediaType), Options{PDF: engine}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 
 	"github.com/artelhq/artel"
 )
@@ -24,6 +25,7 @@ const (
 	maxDepth     = 200       // nested elements, objects, pages
 	maxDirectory = 16 << 20  // bytes of a ZIP's directory
 	maxNodes     = 1_000_000 // elements of one paragraph, row or slide
+	maxStyles    = 50_000    // styles of a document
 	maxNesting   = 12        // nested lists and quotes with indentation
 	maxSteps     = 200 << 20 // elementary steps of one call
 	tickEvery    = 1 << 12   // steps between checks of the context
@@ -42,8 +44,10 @@ type budget struct {
 	steps    int
 	tick     int    // the step of the next check of the context
 	full     bool   // the text has reached its limit
+	over     bool   // a part has more text than fits; reading ends
 	cut      string // why a reader stopped before the end, for users
 	pages    int
+	doubt    string // why the text stands for little of the document
 	omitted  map[Omission]int
 }
 
@@ -59,7 +63,7 @@ func newBudget(ctx context.Context, o Options) *budget {
 // exceed maxSteps.
 func (b *budget) step() error {
 	b.steps++
-	if b.full {
+	if b.full || b.over {
 		return errFull
 	}
 	if b.steps < b.tick {
@@ -76,9 +80,17 @@ func (b *budget) step() error {
 func (b *budget) spend(n int) error {
 	b.expanded += int64(n)
 	if b.expanded > b.maxExpanded {
-		return artel.Errorf(artel.TooLarge, op, "", "the document grows to more than %d bytes when it is unpacked; raise the limit or split it", b.maxExpanded)
+		return artel.Errorf(artel.TooLarge, op, "", "the document unpacks to more than %s; save it again in the program that made it, or split it", byteSize(b.maxExpanded))
 	}
 	return b.stopped()
+}
+
+// byteSize returns a number of bytes for people.
+func byteSize(n int64) string {
+	if n >= 1<<20 {
+		return strconv.FormatInt(n>>20, 10) + " MB"
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
 }
 
 // cell counts a cell and reports whether it is within the limit.

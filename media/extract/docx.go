@@ -5,6 +5,7 @@ package extract
 import (
 	"cmp"
 	"encoding/xml"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -20,6 +21,7 @@ type docx struct {
 	boxes  []*node // text boxes anchored in the current paragraph
 	inList bool    // the last block was a list item
 	bodies map[string]map[string]*node
+	left   tally // what bodies may still hold
 	depth  int
 }
 
@@ -34,7 +36,7 @@ func readDOCX(src *source, o *out) error {
 	if err != nil {
 		return err
 	}
-	d := &docx{archive: a, o: o, bodies: map[string]map[string]*node{}}
+	d := &docx{archive: a, o: o, bodies: map[string]map[string]*node{}, left: tally{maxNodes, src.maxText}}
 	o.pages = a.property("Pages")
 	if d.rels, err = a.relations(main); err != nil {
 		return err
@@ -60,7 +62,7 @@ func readDOCX(src *source, o *out) error {
 
 // part returns the name of the document's first part of a kind.
 func (d *docx) part(kind string) string {
-	for _, r := range d.rels {
+	for _, r := range inOrder(d.rels) {
 		if r.kind == kind && !r.external && d.has(r.target) {
 			return r.target
 		}
@@ -76,7 +78,7 @@ func (d *docx) readBodies(kind string) error {
 	}
 	bodies := map[string]*node{}
 	d.bodies[kind] = bodies
-	return d.subtrees(name, func(n *node) { bodies[n.attr("id")] = n }, "footnote", "endnote", "comment")
+	return d.within(&d.left, name, func(n *node) { bodies[n.attr("id")] = n }, "footnote", "endnote", "comment")
 }
 
 // readPart writes the blocks of a part.
@@ -113,6 +115,7 @@ func (d *docx) readMargins() error {
 	main := d.rels
 	defer func() { d.rels = main }()
 	var seen []string
+	size := 0
 	for _, name := range names {
 		rels, err := d.relations(name)
 		if err != nil {
@@ -120,14 +123,15 @@ func (d *docx) readMargins() error {
 		}
 		d.rels = rels
 		err = d.subtrees(name, func(n *node) {
-			s := inline(d.runs(n))
-			if s == "" || slices.Contains(seen, s) || len(seen) > 100 {
+			s := d.inline(d.runs(n))
+			if s == "" || slices.Contains(seen, s) || len(seen) > 100 || size > 1<<20 {
 				return
 			}
 			if len(seen) == 0 {
 				d.o.comment("headers and footers")
 			}
 			seen = append(seen, s)
+			size += len(s)
 			d.o.block(guardLines(s))
 		}, "p")
 		if err != nil {
@@ -144,7 +148,7 @@ func (d *docx) paragraph(n *node) error {
 	spans := d.runs(n)
 	boxes := d.boxes
 	d.boxes = nil
-	if label, depth, ok := d.label(props, st); ok && inline(spans) != "" {
+	if label, depth, ok := d.label(props, st); ok && !blank(spans) {
 		switch {
 		case st.heading > 0:
 			d.o.heading(st.heading, append([]span{plain(label + " ")}, spans...))
@@ -158,7 +162,7 @@ func (d *docx) paragraph(n *node) error {
 		}
 		return d.textBoxes(boxes)
 	}
-	if inline(spans) != "" || st.code {
+	if !blank(spans) || st.code {
 		d.inList = false
 	}
 	switch {
@@ -217,9 +221,13 @@ func markdownNumber(label string) bool {
 // table reads the rest of a table after its start tag, row by row, and writes it.
 func (d *docx) table(x *xmlReader) error {
 	var rows [][]string
+	size := int64(0)
 	depth := x.depth
 	for x.depth >= depth {
 		t, err := x.next()
+		if errors.Is(err, errFull) {
+			d.writeTable(rows)
+		}
 		if err != nil {
 			return ended(err)
 		}
@@ -235,10 +243,13 @@ func (d *docx) table(x *xmlReader) error {
 			}
 			if !rowDeleted(n) {
 				rows = append(rows, d.row(n))
+				for _, text := range rows[len(rows)-1] {
+					size += int64(len(text))
+				}
 			} else {
 				d.omit(OmitDeleted, 1)
 			}
-			if d.cells > d.maxCells {
+			if d.cells > d.maxCells || size > d.maxText {
 				d.writeTable(rows)
 				return errFull
 			}
@@ -278,7 +289,9 @@ func (d *docx) row(tr *node) []string {
 		}
 		cells = append(cells, text)
 		for range min(max(number(props.kid("gridSpan").attr("val"))-1, 0), 64) {
-			cells = append(cells, "")
+			if d.cell() {
+				cells = append(cells, "")
+			}
 		}
 	})
 	return cells
@@ -290,7 +303,7 @@ func (d *docx) cellOf(tc *node) string {
 	for _, k := range tc.kids {
 		switch k.name {
 		case "p":
-			s := inline(d.runs(k))
+			s := d.inline(d.runs(k))
 			if label, _, ok := d.label(k.kid("pPr"), d.paragraphStyle(k.kid("pPr"))); ok && s != "" {
 				if label == "-" {
 					label = "•"
@@ -337,7 +350,7 @@ func (d *docx) note(kind, letter, id string) span {
 		parts = append(parts, "Comment by "+escape(tidy(author))+":")
 	}
 	body.all("p", func(p *node) {
-		if s := inline(d.runs(p)); s != "" {
+		if s := d.inline(d.runs(p)); s != "" {
 			parts = append(parts, s)
 		}
 	})

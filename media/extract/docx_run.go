@@ -58,8 +58,10 @@ func (l *docxLine) walk(n *node) {
 			l.link = before
 		case "del", "moveFrom":
 			l.d.omit(OmitDeleted, 1)
-		case "oMath", "oMathPara":
-			l.add(plain(mathText(k)))
+		case "oMath":
+			l.add(formula(k, false))
+		case "oMathPara":
+			k.all("oMath", func(m *node) { l.add(formula(m, true)) })
 		case "AlternateContent":
 			l.walk(cmp.Or(k.kid("Choice"), k.kid("Fallback"), &node{}))
 		case "commentReference":
@@ -127,9 +129,7 @@ func (l *docxLine) pieces(r *node, text func(string)) {
 		case "tab", "ptab":
 			text(" ")
 		case "br", "cr":
-			if t := k.attr("type"); t == "" || t == "textWrapping" {
-				text("\n")
-			}
+			text("\n")
 		case "noBreakHyphen":
 			text("\u2011")
 		case "sym":
@@ -260,48 +260,4 @@ func (l *docxLine) drawing(n *node) {
 func comment(s string) string {
 	s = strings.Join(strings.Fields(tidy(s)), " ")
 	return strings.NewReplacer("<", "(", ">", ")", "--", "- -").Replace(s)
-}
-
-// mathText writes a formula on one line, with fractions, roots, powers and
-// indices spelt out.
-func mathText(n *node) string {
-	var b strings.Builder
-	var walk func(n *node)
-	part := func(n *node) string {
-		if n == nil {
-			return ""
-		}
-		return mathText(n)
-	}
-	group := func(s string) string {
-		if len([]rune(s)) > 1 {
-			return "(" + s + ")"
-		}
-		return s
-	}
-	walk = func(n *node) {
-		for _, k := range n.kids {
-			switch k.name {
-			case "t":
-				b.WriteString(k.allText())
-			case "f":
-				b.WriteString(group(part(k.kid("num"))) + "/" + group(part(k.kid("den"))))
-			case "rad":
-				b.WriteString("√" + group(part(k.kid("e"))))
-			case "sSup":
-				b.WriteString(part(k.kid("e")) + "^" + group(part(k.kid("sup"))))
-			case "sSub":
-				b.WriteString(part(k.kid("e")) + "_" + group(part(k.kid("sub"))))
-			case "sSubSup":
-				b.WriteString(part(k.kid("e")) + "_" + group(part(k.kid("sub"))) + "^" + group(part(k.kid("sup"))))
-			case "d":
-				b.WriteString("(" + part(k.kid("e")) + ")")
-			case "rPr", "ctrlPr", "fPr", "radPr", "dPr":
-			default:
-				walk(k)
-			}
-		}
-	}
-	walk(n)
-	return b.String()
 }

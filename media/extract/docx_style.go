@@ -90,7 +90,11 @@ func (d *docx) readStyles() error {
 	d.styles = map[string]*docxStyle{}
 	d.lists = &docxLists{abstracts: map[string]*docxAbstract{}, nums: map[string]*docxNum{}}
 	if name := d.part("styles"); name != "" {
-		if err := d.subtrees(name, func(n *node) { d.styles[n.attr("styleId")] = newStyle(n) }, "style"); err != nil {
+		if err := d.subtrees(name, func(n *node) {
+			if len(d.styles) < maxStyles {
+				d.styles[n.attr("styleId")] = newStyle(n)
+			}
+		}, "style"); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/media/pdf"
 )
 
 // The defaults of [Options].
@@ -47,6 +48,8 @@ type Options struct {
 	MaxExpanded int64 // total bytes of decompressed parts
 	MaxPages    int   // pages, slides, sheets or chapters; the rest is cut
 	MaxCells    int   // cells of sheets and tables; the rest is cut
+
+	PDF *pdf.Engine // opens PDFs; nil: an engine that is started for the call alone
 }
 
 // An Omission is a kind of content that is not in the text.
@@ -77,6 +80,11 @@ type Extracted struct {
 	Pages     int    // pages, slides, sheets or chapters of the document; 0: none or not known
 	Cut       bool   // a bound truncated the text
 	LeftOut   map[Omission]int
+
+	// Doubt says why the text stands for little of the document, "" if it does not:
+	// more than a fifth of its characters have no known meaning, or half of its pages
+	// are only pictures. It is also said at the head of Text.
+	Doubt string
 }
 
 // Supports reports whether [Text] reads documents of a media type. It does not check
@@ -89,7 +97,8 @@ type reader func(src *source, o *out) error
 // A source is the document that a reader reads.
 type source struct {
 	*budget
-	at   io.ReaderAt // fails beyond its bounds and after the end of the context
+	open func() (*openPDF, error) // at as a PDF
+	at   io.ReaderAt              // fails beyond its bounds and after the end of the context
 	size int64
 	info artel.MediaInfo
 }
@@ -131,6 +140,9 @@ func readerOf(mediaType string) reader {
 // chosen by info.MediaType, and text is decoded from info.Charset, both as
 // package media detected them.
 //
+// All calls of a process share a limit on memory: one waits, until ctx ends, while the
+// documents that are being read may need it all. So a reader never calls Text.
+//
 // A bound on the text, the pages or the cells truncates the text and sets Cut. Errors
 // are [*artel.Error]: of kind Unsupported for other media types and encrypted
 // documents, Invalid for damaged ones, TooLarge beyond MaxExpanded or the limits on
@@ -157,9 +169,18 @@ func read(ctx context.Context, r io.ReaderAt, size int64, info artel.MediaInfo, 
 			"no text can be taken out of this media type; docx, xlsx, pptx, pdf, html, csv, tsv, odt, epub and rtf can be read")
 	}
 	b := newBudget(ctx, opts)
+	release, err := reserve(ctx, weight(size, info.MediaType, b))
+	if err != nil {
+		return Extracted{}, explain(ctx, r, size, info, err)
+	}
+	defer release()
 	src := &source{budget: b, at: &meteredAt{r: r, b: b}, size: size, info: info}
+	src.open = func() (*openPDF, error) { return openWith(ctx, opts.PDF, src) }
 	o := &out{budget: b}
-	err := f(src, o)
+	err = f(src, o)
+	if err == nil || errors.Is(err, errFull) {
+		err = cmp.Or(ctx.Err(), err) // a line that the end of the context left incomplete
+	}
 	if err != nil && !errors.Is(err, errFull) {
 		return Extracted{}, explain(ctx, r, size, info, err)
 	}
@@ -222,10 +243,9 @@ func oldOffice(r io.ReaderAt, size int64) error {
 
 // finish ends the text with comments about omissions.
 func (o *out) finish() Extracted {
-	x := Extracted{MediaType: MarkdownType, Pages: o.pages, Cut: o.full || o.cut != "", LeftOut: o.omitted}
-	text := o.b.String()
-	if o.full {
-		o.truncate(fmt.Sprintf("the text is longer than %d bytes", o.maxText))
+	x := Extracted{MediaType: MarkdownType, Pages: o.pages, Cut: o.full || o.over || o.cut != "", LeftOut: o.omitted, Doubt: o.doubt}
+	if o.full || o.over {
+		o.truncate("the text is longer than " + byteSize(o.maxText))
 	}
 	var said []string
 	for what, n := range o.omitted {
@@ -235,21 +255,25 @@ func (o *out) finish() Extracted {
 		return cmp.Compare(a[strings.IndexByte(a, ' '):], b[strings.IndexByte(b, ' '):])
 	})
 	if len(said) > 0 {
-		text = joinBlocks(text, "<!-- left out: "+strings.Join(said, ", ")+" -->")
+		o.last("<!-- left out: " + strings.Join(said, ", ") + " -->")
 	}
 	if o.cut != "" {
-		text = joinBlocks(text, "<!-- cut here: "+o.cut+" -->")
+		o.last("<!-- cut here: " + o.cut + " -->")
 	}
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
+	if o.b.Len() > 0 && !strings.HasSuffix(o.b.String(), "\n") {
+		o.b.WriteByte('\n')
 	}
-	x.Text = text
+	x.Text = o.b.String()
+	if o.doubt != "" {
+		x.Text = "<!-- this text is doubtful: " + o.doubt + "; look at the pages themselves -->\n\n" + x.Text
+	}
 	return x
 }
 
-func joinBlocks(a, b string) string {
-	if a == "" {
-		return b
+// last adds a comment beyond the limit of the text.
+func (o *out) last(comment string) {
+	if o.b.Len() > 0 {
+		o.b.WriteString("\n\n")
 	}
-	return a + "\n\n" + b
+	o.b.WriteString(comment)
 }

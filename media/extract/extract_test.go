@@ -15,15 +15,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/media"
 )
 
 var update = flag.Bool("update", false, "write the texts of the samples anew")
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	typeDOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -39,6 +36,7 @@ const (
 
 func textOf(tb testing.TB, b []byte, info artel.MediaInfo, o Options) Extracted {
 	tb.Helper()
+	o.PDF = engine
 	x, err := read(tb.Context(), bytes.NewReader(b), int64(len(b)), info, o)
 	if err != nil {
 		tb.Fatal(err)
@@ -78,7 +76,7 @@ func TestSamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x, err := Text(t.Context(), bytes.NewReader(b), int64(len(b)), media.Detect(b, media.Hint{Filename: name}), Options{})
+			x, err := Text(t.Context(), bytes.NewReader(b), int64(len(b)), media.Detect(b, media.Hint{Filename: name}), Options{PDF: engine})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,8 +170,9 @@ func TestErrors(t *testing.T) {
 		{"no document", typeDOCX, string(packed(t, "a", "b")), Options{}, artel.Invalid, "word/document.xml"},
 		{"broken xml", typeDOCX, string(packed(t, "word/document.xml", "<a><b></a>")), Options{}, artel.Invalid, "damaged"},
 		{"cut xml", typePPTX, string(packed(t, "ppt/presentation.xml", "<a><b>")), Options{}, artel.Invalid, "damaged"},
+		{"unknown version of xml", typeDOCX, string(packed(t, "word/document.xml", `<?xml version="1.<"?><a/>`)), Options{}, artel.Invalid, "damaged"},
 		{"deep xml", typeDOCX, string(wordDocument(t, deep)), Options{}, artel.TooLarge, "nests"},
-		{"bomb", typeDOCX, string(wordDocument(t, zeros)), Options{MaxExpanded: 1 << 20}, artel.TooLarge, "1048576 bytes"},
+		{"bomb", typeDOCX, string(wordDocument(t, zeros)), Options{MaxExpanded: 1 << 20}, artel.TooLarge, "1 MB"},
 		{"deep html", typeHTML, strings.Repeat("<div>", 5000), Options{}, artel.TooLarge, "512"},
 		{"deep rtf", typeRTF, `{\rtf1` + strings.Repeat("{", 5000), Options{}, artel.TooLarge, "nests"},
 		{"no pdf", typePDF, "%PDF-1.4\nnothing", Options{}, artel.Invalid, "damaged"},
@@ -229,8 +228,17 @@ func TestCut(t *testing.T) {
 		fmt.Fprintf(&rows, "%d,b,c\n", i)
 	}
 	x = textOf(t, []byte(rows.String()), asType(typeCSV), Options{MaxCells: 30})
-	if !x.Cut || strings.Contains(x.Text, "| 10 |") || !strings.Contains(x.Text, "| 9 |") {
+	if !x.Cut || strings.Contains(x.Text, "| 10 | b") || !strings.Contains(x.Text, "| 10 | 9 |") {
 		t.Errorf("cut %t: %s", x.Cut, x.Text)
+	}
+	x = textOf(t, []byte(rows.String()), asType(typeCSV), Options{MaxText: 500})
+	if !x.Cut || !strings.Contains(x.Text, "| 20 | 19 |") {
+		t.Errorf("a long CSV: cut %t: %s", x.Cut, x.Text)
+	}
+	page := "<table>" + strings.Repeat("<tr><td>a<td>b", 50) + "</table>" + strings.Repeat("x", 2000)
+	x = textOf(t, []byte(page), asType(typeHTML), Options{MaxText: 400})
+	if !x.Cut || strings.Count(x.Text, "| a | b |") < 30 {
+		t.Errorf("a long page: cut %t: %s", x.Cut, x.Text)
 	}
 	pdf, err := os.ReadFile("../../testdata/files/report.pdf")
 	if err != nil {
@@ -249,7 +257,7 @@ func TestCharsets(t *testing.T) {
 		t.Errorf("got %q", x.Text)
 	}
 	x = textOf(t, []byte("a;b\n\xcc\xec;1\n"), artel.MediaInfo{MediaType: typeCSV, Charset: "gb18030"}, Options{})
-	if x.Text != "| a | b |\n| --- | --- |\n| 天 | 1 |\n" {
+	if x.Text != "| | A | B |\n| --- | --- | --- |\n| 1 | a | b |\n| 2 | 天 | 1 |\n" {
 		t.Errorf("got %q", x.Text)
 	}
 }

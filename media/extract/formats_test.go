@@ -4,12 +4,17 @@ package extract
 
 import (
 	"bytes"
-	"compress/zlib"
+	"context"
+	"encoding/csv"
 	"fmt"
+	"math"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/artelhq/artel"
 )
@@ -18,6 +23,8 @@ func TestFormatNumber(t *testing.T) {
 	tests := []struct{ value, format, want string }{
 		{"1234.5", "", "1234.5"},
 		{"0.1", "General", "0.1"},
+		{"0.0001e-9223372036854775808", "General", "0"}, // its exponent does not fit
+		{"0.0001e-9223372036854775808", "0", "0"},
 		{"0.30000000000000004", "General", "0.3"},
 		{"1234.5", "#,##0.00", "1,234.50"},
 		{"-1234.5", "#,##0.00", "-1,234.50"},
@@ -34,6 +41,10 @@ func TestFormatNumber(t *testing.T) {
 		{"12345", "0.00E+00", "1.23E+04"},
 		{"0.5", "# ?/?", "0.5"},
 		{"46090", "yyyy-mm-dd", "2026-03-09"},
+		{"59", "yyyy-mm-dd", "1900-02-28"},
+		{"60", "yyyy-mm-dd", "1900-02-29"},
+		{"60.5", "dddd, d mmm yyyy hh:mm", "Wednesday, 29 Feb 1900 12:00"},
+		{"61", "yyyy-mm-dd", "1900-03-01"},
 		{"46090.295138888891", `dd\.mm\.yyyy hh:mm`, "09.03.2026 07:05"},
 		{"46090.75", "d mmm yy h:mm AM/PM", "9 Mar 26 6:00 PM"},
 		{"46090", "dddd, mmmm d", "Monday, March 9"},
@@ -44,15 +55,67 @@ func TestFormatNumber(t *testing.T) {
 		{"1", "d", "1"},
 		{"text", "0.00", "text"},
 		{"1", `"open`, "open"},
-		{"1", `[`, ""},
-		{"1", `\`, `\`},
+		{"1", `[`, "["},
+		{"1", `\`, "1"},
+		// literals between digits
+		{"123456789", "000-00-0000", "123-45-6789"},
+		{"5551234567", "(000) 000-0000", "(555) 123-4567"},
+		{"123451234", "00000-0000", "12345-1234"},
+		{"12345678", `##\ ##0`, "12345 678"},
+		{"5", "0,000", "0,005"},
+		// conditions
+		{"5551234567", "[<=9999999]###-####;(###) ###-####", "(555) 123-4567"},
+		{"5551234", "[<=9999999]###-####;(###) ###-####", "555-1234"},
+		{"150", `[Red][<0]0.0;[>100]"big";General`, "big"},
+		{"-2", `[Red][<0]0.0;[>100]"big";General`, "-2.0"},
+		{"7.25", `[Red][<0]0.0;[>100]"big";General`, "7.25"},
+		{"-7", `[>5]0.0;0.00`, "-7.00"},
+		// half away from zero, on the decimal number
+		{"0.125", "0.00", "0.13"},
+		{"2.5", "0", "3"},
+		{"-2.5", "0", "-3"},
+		{"1.005", "0.00", "1.01"},
+		{"1.0049999999999999", "0.00", "1.01"},
+		{"10.235", "0.00", "10.24"},
+		{"99999.995", "0.00", "100000.00"},
+		{"0.285", "0%", "29%"},
+		{"0", "0%", "0%"},
+		{"0", "0.00%", "0.00%"},
+		{"9.995", "0.00E+00", "1.00E+01"},
+		{"12345", "##0.0E+0", "12.3E+3"},
+		{"0.00012345", "0.00E+00", "1.23E-04"},
+		// what a format would hide
+		{"-5", "0;[Red]0", "-5"},
+		{"-5", `0;"debit "0`, "debit 5"},
+		{"7", ";;;", "7"},
+		{"0.000123", "#.##", "0.000123"},
+		{"0", "#", "0"},
+		{"0", "0;-0;;@", "0"},
+		{"0.5", "# ??/??", "0.5"},
+		{"7", "0.0E-0", "7"},
+		{"0", `_(* #,##0.00_);_(* \(#,##0.00\);_(* "-"??_);_(@_)`, "-"},
+		{"-1234.5", `_(* #,##0.00_);_(* \(#,##0.00\);_(* "-"??_);_(@_)`, "(1,234.50)"},
+		// as stored
+		{"123456789012", "General", "123456789012"},
+		{"312309.03", "", "312309.03"},
+		{"33079013000.62", "#,##0.00", "33,079,013,000.62"},
+		{"33079013000.62", "", "33079013000.62"},
+		{"8530911526", "General", "8530911526"},
+		{"4006381333931", "0", "4006381333931"},
+		{"123456789012345678", "", "123456789012345678"},
+		{"1.2345678901234501E-7", "", "0.000000123456789012345"},
+		{"1E+100", "", "1E+100"},
+		{"46090.5", "[$-F800]dddd\\, mmmm\\ dd\\, yyyy", "Monday, March 09, 2026"},
+		{"45000.5", "yyyy-mm-dd hh:mm:ss.000", "2023-03-15 12:00:00.000"},
+		{"0.75", `上午/下午h"时"mm"分"`, "下午6时00分"},
+		{"0.010023148", "mm:ss.00", "14:26.00"},
 	}
 	for _, tt := range tests {
-		if got := formatNumber(tt.value, tt.format, false); got != tt.want {
+		if got := newNumberFormat(tt.format).show(tt.value, false); got != tt.want {
 			t.Errorf("%s as %s is %q, want %q", tt.value, tt.format, got, tt.want)
 		}
 	}
-	if got := formatNumber("0", "yyyy-mm-dd", true); got != "1904-01-01" {
+	if got := newNumberFormat("yyyy-mm-dd").show("0", true); got != "1904-01-01" {
 		t.Errorf("the first day of 1904 is %s", got)
 	}
 }
@@ -73,12 +136,102 @@ func excelFile(tb testing.TB, sheet string) []byte {
 func TestXLSX(t *testing.T) {
 	x := textOf(t, excelFile(t, `<row r="2"><c r="B2" t="s"><v>0</v></c><c r="D2" t="s"><v>1</v></c></row><row r="9"><c r="B9" t="b"><v>1</v></c><c t="inlineStr"><is><t>in | line
 two</t></is></c><c r="D9" t="e"><v>#N/A</v></c></row><row><c t="s"><v>99</v></c></row>`), asType(typeXLSX), Options{})
-	want := "## One | 一\n\n| shared | | rich text |\n| --- | --- | --- |\n| TRUE | in \\| line<br>two | #N/A |\n\n## Two (hidden)\n"
+	want := "## One | 一\n\n| | B | C | D |\n| --- | --- | --- | --- |\n| 2 | shared | | rich text |\n| 9 | TRUE | in \\| line<br>two | #N/A |\n\n## Two (hidden)\n\n<!-- left out: 1 unreadable parts -->\n"
 	if diff := cmp.Diff(want, x.Text); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	if x.Pages != 2 {
 		t.Errorf("%d sheets", x.Pages)
+	}
+}
+
+// TestFormatsOfOffice compares cells in 42 number formats with what LibreOffice 7.4 shows
+// of them (testdata/formats.tsv, cell contents as shown).
+func TestFormatsOfOffice(t *testing.T) {
+	b, err := os.ReadFile("testdata/formats.xlsx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := os.ReadFile("testdata/formats.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := csv.NewReader(bytes.NewReader(recorded))
+	r.Comma, r.FieldsPerRecord, r.LazyQuotes = '\t', -1, true
+	want, err := r.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells := 0
+	for line := range strings.SplitSeq(textOf(t, b, asType(typeXLSX), Options{}).Text, "\n") {
+		got := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "| "), " |"), " | ")
+		row, err := strconv.Atoi(got[0])
+		if err != nil {
+			continue
+		}
+		for i, cell := range got[1:] {
+			office := strings.TrimSpace(want[row-1][i])
+			if cell = strings.ReplaceAll(cell, "\\", ""); office != "" && cell != office {
+				t.Errorf("row %d, column %s: got %q, LibreOffice shows %q", row, columnName(i+1), cell, office)
+			}
+			cells++
+		}
+	}
+	if cells < 500 {
+		t.Errorf("%d cells are compared", cells)
+	}
+}
+
+// TestNumbersAreExact: what a cell without a number format shows is the number that it
+// holds, and what its format shows is the number that the format can show.
+func TestNumbersAreExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		digits := rapid.Int64Range(0, 999_999_999_999_999).Draw(t, "digits")
+		if rapid.Bool().Draw(t, "negative") {
+			digits = -digits
+		}
+		exp := rapid.IntRange(-30, 30).Draw(t, "exponent")
+		x, err := strconv.ParseFloat(fmt.Sprintf("%de%d", digits, exp), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, stored := range []string{strconv.FormatFloat(x, 'g', -1, 64), strconv.FormatFloat(x, 'G', 17, 64), strconv.FormatFloat(x, 'E', 16, 64)} {
+			for _, format := range []string{"", "General", "0_);;", "0.00000000000000E+0", "@"} {
+				shown := newNumberFormat(format).show(stored, false)
+				if format == "0_);;" && math.Abs(x) < 1e15 && x != math.Trunc(x) || format == "0_);;" && x <= 0 {
+					continue
+				}
+				if got, err := strconv.ParseFloat(shown, 64); err != nil || got != x {
+					t.Fatalf("%s as %q is %s", stored, format, shown)
+				}
+			}
+			shown := newNumberFormat("#,##0.00").show(stored, false)
+			got, err := strconv.ParseFloat(strings.ReplaceAll(shown, ",", ""), 64)
+			if err != nil || math.Abs(got-x) > 0.005+math.Abs(x)*1e-15 {
+				t.Fatalf("%s is %s", stored, shown)
+			}
+		}
+	})
+}
+
+// TestAddresses: formulas without values are shown, rows and columns have their names,
+// and what is merged or hidden is said.
+func TestAddresses(t *testing.T) {
+	x := textOf(t, excelFile(t, `<row r="2"><c r="B2"><v>123456789012</v></c><c r="C2"><f>B2*2</f></c><c r="D2"><f t="shared" ref="D2:D17" si="0">B2+C2</f></c><c r="AA2" t="str"><f>""</f><v></v></c></row><row r="3"><c r="B3" t="str"><f>A1</f></c><c r="C3" t="b"><v>true</v></c></row>`+
+		`<row r="17" hidden="1"><c r="B17"><f>B2*2</f><v>246913578024</v></c><c r="D17"><f t="shared" si="0"/></c><c r="AA17" t="e"><v>#DIV/0!</v></c></row></sheetData>`+
+		`<mergeCells><mergeCell ref="B2:C3"/><mergeCell ref="A5:A7"/></mergeCells><sheetData>`), asType(typeXLSX), Options{})
+	want := "## One | 一\n\n| | B | C | D | AA |\n| --- | --- | --- | --- | --- |\n| 2 | 123456789012 | =B2\\*2 | =B2+C2 | |\n| 3 | =A1 | TRUE | | |\n| 17 | 246913578024 | | =B2+C2 (filled from D2) | #DIV/0! |\n\n" +
+		"- Merged cells (the first has the value): B2:C3, A5:A7\n- Hidden rows: 17\n\n## Two (hidden)\n"
+	if diff := cmp.Diff(want, x.Text); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestDamagedSheet: a sheet that ends in the middle is an error and not a shorter sheet.
+func TestDamagedSheet(t *testing.T) {
+	b := excelFile(t, `<row r="1"><c r="A1"><v>1</v></c></row><row r="2"><c r=A2><v>2</v></c></row>`)
+	if _, err := read(t.Context(), bytes.NewReader(b), int64(len(b)), asType(typeXLSX), Options{}); artel.KindOf(err) != artel.Invalid {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -89,7 +242,7 @@ func TestFarCells(t *testing.T) {
 		fmt.Fprintf(&rows, `<row r="%d"><c r="A%d"><v>1</v></c><c r="XFD%d"><v>2</v></c></row>`, i*300+1, i*300+1, i*300+1)
 	}
 	x := textOf(t, excelFile(t, rows.String()), asType(typeXLSX), Options{})
-	if len(x.Text) > 100_000 || strings.Count(x.Text, "| 1 | 2 |") != 3000 {
+	if len(x.Text) > 100_000 || strings.Count(x.Text, " | 1 | 2 |") != 3000 {
 		t.Errorf("%d bytes: %.200s", len(x.Text), x.Text)
 	}
 }
@@ -114,6 +267,26 @@ func TestPPTX(t *testing.T) {
 	x := textOf(t, doc, asType(typePPTX), Options{})
 	want := "<!-- slide 1 -->\n\n## **The title**\n\n- **first**\n  - **deeper**\n1. **counted**\n\n> **Notes:** Say it slowly.\n\n<!-- slide 2 -->\n\n<!-- this slide is hidden -->\n\n![A chart of sales](image7.png)\n"
 	if diff := cmp.Diff(want, x.Text); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestSameTextEachTime: notes and comments of a slide have one order.
+func TestSameTextEachTime(t *testing.T) {
+	rels := relsNS
+	parts := []string{
+		"ppt/presentation.xml", `<p><sldId r:id="a" xmlns:r="relationships"/></p>`,
+		"ppt/_rels/presentation.xml.rels", relsNS + `<Relationship Id="a" Target="s.xml"/></Relationships>`,
+		"ppt/s.xml", `<sld><cSld><spTree/></cSld></sld>`,
+	}
+	want := "<!-- slide 1 -->\n"
+	for i := range 12 {
+		rels += fmt.Sprintf(`<Relationship Id="r%d" Type="t/comments" Target="c%d.xml"/>`, i, i)
+		parts = append(parts, fmt.Sprintf("ppt/c%d.xml", i), fmt.Sprintf("<cmLst><cm><text>c %d</text></cm></cmLst>", i))
+		want += fmt.Sprintf("\n> **Comment:** c %d\n", i)
+	}
+	doc := packed(t, append(parts, "ppt/_rels/s.xml.rels", rels+"</Relationships>")...)
+	if diff := cmp.Diff(want, textOf(t, doc, asType(typePPTX), Options{}).Text); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -145,11 +318,14 @@ func TestHTML(t *testing.T) {
 
 func TestCSV(t *testing.T) {
 	tests := []struct{ name, mediaType, in, want string }{
-		{"semicolons", typeCSV, "a;b\n1,5;2\n", "| a | b |\n| --- | --- |\n| 1,5 | 2 |\n"},
-		{"told", typeCSV, "sep=|\r\na|b\r\n", "| a | b |\n| --- | --- |\n"},
-		{"tabs", "text/tab-separated-values", "a\tb,c\n", "| a | b,c |\n| --- | --- |\n"},
-		{"lines in a field", typeCSV, "a,b\n\"x\ny\",\"p|q\"\n", "| a | b |\n| --- | --- |\n| x<br>y | p\\|q |\n"},
-		{"uneven", typeCSV, "a\n1,2,3\n\n\"open", "| a | | |\n| --- | --- | --- |\n| 1 | 2 | 3 |\n| open | | |\n"},
+		{"semicolons", typeCSV, "a;b\n1,5;2\n", "| | A | B |\n| --- | --- | --- |\n| 1 | a | b |\n| 2 | 1,5 | 2 |\n"},
+		{"told", typeCSV, "sep=|\r\na|b\r\n", "| | A | B |\n| --- | --- | --- |\n| 2 | a | b |\n"},
+		{"told in capitals", typeCSV, "SEP=;\na;b,c\n", "| | A | B |\n| --- | --- | --- |\n| 2 | a | b,c |\n"},
+		{"told in quotes", typeCSV, "\"sep=;\"\na;b,c\n", "| | A | B |\n| --- | --- | --- |\n| 2 | a | b,c |\n"},
+		{"told wrongly", typeCSV, "sep=\"\na,b\n", "| | A | B |\n| --- | --- | --- |\n| 1 | sep=\" | |\n| 2 | a | b |\n"},
+		{"tabs", "text/tab-separated-values", "a\tb,c\n", "| | A | B |\n| --- | --- | --- |\n| 1 | a | b,c |\n"},
+		{"lines in a field", typeCSV, "a,b\n\n\n\"x\n\ny\",\"p|q\"\n\nz\n", "| | A | B |\n| --- | --- | --- |\n| 1 | a | b |\n| 4 | x<br>y | p\\|q |\n| 6 | z | |\n"},
+		{"uneven", typeCSV, "a\n1,2,3\n\n\"open", "| | A | B | C |\n| --- | --- | --- | --- |\n| 1 | a | | |\n| 2 | 1 | 2 | 3 |\n| 4 | open | | |\n"},
 		{"nothing", typeCSV, "", ""},
 	}
 	for _, tt := range tests {
@@ -159,6 +335,51 @@ func TestCSV(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAddressed(t *testing.T) {
+	tests := []struct{ mediaType, in, columns, rows string }{
+		{typeCSV, "a,b b\n1,2\n", "A a, B b b", "1: a,b b\n2: 1,2\n"},
+		{typeCSV, "a;b\n\"x\ny\"\"\n\";1\n\n5\" pipe;2", "A a, B b", "1: a;b\n2: \"x\ny\"\"\n\";1\n3: \n4: 5\" pipe;2"},
+		{typeCSV, "sep=|\r\na|b\r\n", "A a, B b", "1: sep=|\r\n2: a|b\r\n"},
+		{"text/tab-separated-values", "a\tb,c\n", "A a, B b,c", "1: a\tb,c\n"},
+		{typeCSV, "", "", ""},
+		{typeCSV, "a\xff", "A a\uFFFD", "1: a\xff"},
+		{typeCSV, "\uFEFFid\n1\n", "A id", "\uFEFF1: id\n2: 1\n"},
+	}
+	for _, tt := range tests {
+		columns, rows := Addressed(tt.in, tt.mediaType)
+		if columns != tt.columns || rows != tt.rows {
+			t.Errorf("%q: got %q and %q, want %q and %q", tt.in, columns, rows, tt.columns, tt.rows)
+		}
+	}
+	// The numbers are those of the table that readCSV makes.
+	rapid.Check(t, func(t *rapid.T) {
+		var b strings.Builder
+		w := csv.NewWriter(&b)
+		want := rapid.SliceOfN(rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune("ab,\"\n 字")), 1, 5, -1), 2, 3), 1, 6).Draw(t, "rows")
+		for _, row := range want {
+			if row[0] = "x" + row[0]; rapid.Bool().Draw(t, "blank") {
+				w.Flush()
+				b.WriteByte('\n')
+			}
+			if err := w.Write(row); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Flush()
+		_, rows := Addressed(b.String(), typeCSV)
+		x, err := read(context.Background(), strings.NewReader(b.String()), int64(b.Len()), asType(typeCSV), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(x.Text, "\n") {
+			n, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | x")
+			if ok && !strings.Contains("\n"+rows, "\n"+n+": x") && !strings.Contains("\n"+rows, "\n"+n+": \"x") {
+				t.Fatalf("row %s of\n%s\nis not in\n%s", n, x.Text, rows)
+			}
+		}
+	})
 }
 
 func TestEPUB(t *testing.T) {
@@ -185,80 +406,24 @@ func TestRTF(t *testing.T) {
 	}
 }
 
-// pdfOf makes a PDF of one page without a table of its objects, which the
-// reader has to find itself.
-func pdfOf(content, font string, objects ...string) []byte {
-	var b strings.Builder
-	b.WriteString("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n" +
-		"3 0 obj<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F 5 0 R>>/XObject<</X 4 0 R/Y 6 0 R>>>>>>endobj\n")
-	fmt.Fprintf(&b, "4 0 obj<</Length %d>>stream\n%s\nendstream endobj\n5 0 obj %s endobj\n", len(content), content, font)
-	for _, o := range objects {
-		b.WriteString(o + "\n")
-	}
-	return []byte(b.String())
-}
-
-const helvetica = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
-
-func TestPDF(t *testing.T) {
-	cmap := "/CIDInit begincmap 1 begincodespacerange <0000> <FFFF> endcodespacerange 1 beginbfchar <0001> <5929> endbfchar 1 beginbfrange <0002> <0003> <0061> endbfrange endcmap"
-	tests := []struct {
-		name, want string
-		data       []byte
-		left       map[Omission]int
-	}{
-		{"kerning and gaps", "Hello world", pdfOf("BT /F 10 Tf 50 700 Td [(Hel) 20 (lo) -300 (wor) -20 (ld)] TJ ET", helvetica), nil},
-		{"hyphen", "information goes on", pdfOf("BT /F 10 Tf 12 TL 50 700 Td (infor-) Tj T* (mation goes on) Tj ET", helvetica), nil},
-		{"differences", "éfi–Ω", pdfOf("BT /F 10 Tf 50 700 Td (abcd) Tj ET", "<</Type/Font/Subtype/Type1/BaseFont/X/Encoding<</Differences[97/eacute/fi/endash/uni03A9]>>>>"), nil},
-		{"to unicode", "天ab", pdfOf("BT /F 10 Tf 50 700 Td <000100020003> Tj ET", "<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 7 0 R/DescendantFonts[<</DW 1000>>]>>",
-			fmt.Sprintf("7 0 obj<</Length %d>>stream\n%s\nendstream endobj", len(cmap), cmap)), nil},
-		{"legacy cmap", "天气", pdfOf("BT /F 10 Tf 50 700 Td <CCECC6F8> Tj ET", "<</Type/Font/Subtype/Type0/Encoding/GBK-EUC-H/DescendantFonts[<</DW 1000>>]>>"), nil},
-		{"unknown glyphs", "\uFFFD\uFFFD", pdfOf("BT /F 10 Tf 50 700 Td <00010002> Tj ET", "<</Type/Font/Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</DW 1000>>]>>"), map[Omission]int{OmitGlyph: 2}},
-		{"actual text", "real", pdfOf("BT /F 10 Tf 50 700 Td /Span<</ActualText(real)>>BDC (fa) Tj (ke) Tj EMC ET", helvetica), nil},
-		{"form inside itself", "deep", pdfOf("BT /F 10 Tf 50 700 Td (deep) Tj ET", helvetica), nil},
-		{"table", "| a | b | c |\n| --- | --- | --- |\n| 1 | 2 | 3 |", pdfOf("BT /F 10 Tf 50 700 Td (a) Tj 100 0 Td (b) Tj 100 0 Td (c) Tj -200 -14 Td (1) Tj 100 0 Td (2) Tj 100 0 Td (3) Tj ET", helvetica), nil},
-		{"scan", "", pdfOf("/Y Do", helvetica, "6 0 obj<</Subtype/Image/Length 0>>stream\n\nendstream endobj"), map[Omission]int{OmitScan: 1}},
-		{"inline picture", "after", pdfOf("BI /W 1 ID (((\x00 EI BT /F 10 Tf (after) Tj ET", helvetica), nil},
+// TestRTFConstructs has links, tables with paragraphs in cells, notes and headings.
+func TestRTFConstructs(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"link", `see {\field{\*\fldinst{HYPERLINK "https://a.b/c?x=1&y=2" \\l "z"}}{\fldrslt{\ul the {\b page}\plain  here}}} now\par`, "see [the **page** here](https://a.b/c?x=1&y=2) now"},
+		{"other field", `{\field{\*\fldinst PAGE}{\fldrslt 3}} of {\field{\*\fldinst{HYPERLINK \\l "top"}}{\fldrslt top}}\par`, "3 of top"},
+		{"cells with paragraphs", `before\par\trowd\cellx1\cellx2\pard\intbl one\par two\cell\pard\intbl {\b b}\par\cell\row\trowd\pard\intbl c\cell d\cell\row\pard after\par`, "before\n\n| one<br>two | **b** |\n| --- | --- |\n| c | d |\n\nafter"},
+		{"footnote", `word{\super\chftn{\*\footnote\chftn\pard\plain The {\i note}.\par More.}} goes on{\footnote second}\par end\par`, "word[^1] goes on[^2]\n\nend\n\n[^1]: The *note*.  \n    More.\n[^2]: second"},
+		{"note in a cell", `\trowd\intbl a{\footnote n}\cell b\cell\row\pard x\par`, "| a[^1] | b |\n| --- | --- |\n\nx\n\n[^1]: n"},
+		{"heading", `{\pard\outlinelevel1\b Title\par}{\pard text\par}`, "## Title\n\ntext"},
+		{"open ends", `{\field{\*\fldinst{HYPERLINK "http://a.b"}}{\fldrslt x{\footnote y`, "[x](http://a.b)[^1]\n\n[^1]: y"},
+		{"stray", `\fldinst a\fldrslt b\footnote c\cell d\row\nestcell e\par`, "| c |\n| --- |\n\nab[^1]\n\n[^1]: d / e"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			x := textOf(t, tt.data, asType(typePDF), Options{})
-			got, _, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(x.Text, "<!-- page 1 -->"), "\n"), "\n\n<!-- left")
-			if diff := cmp.Diff(tt.want, strings.TrimPrefix(got, "\n\n")); diff != "" {
+			if diff := cmp.Diff(tt.want+"\n", textOf(t, []byte(`{\rtf1\ansi `+tt.in+`}`), asType(typeRTF), Options{}).Text); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.left, x.LeftOut); diff != "" {
-				t.Errorf("left out: -want +got\n%s", diff)
-			}
 		})
-	}
-}
-
-// TestPDFBomb says that streams are counted as they grow, over all of them.
-func TestPDFBomb(t *testing.T) {
-	var zeros bytes.Buffer
-	z := zlib.NewWriter(&zeros)
-	if _, err := z.Write(make([]byte, 32<<20)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	doc := pdfOf("", helvetica, fmt.Sprintf("4 0 obj<</Filter/FlateDecode/Length %d>>stream\n%s\nendstream endobj", zeros.Len(), zeros.String()))
-	_, err := read(t.Context(), bytes.NewReader(doc), int64(len(doc)), asType(typePDF), Options{MaxExpanded: 8 << 20})
-	if artel.KindOf(err) != artel.TooLarge {
-		t.Errorf("got %v", err)
-	}
-}
-
-// TestPDFForms says that forms which show each other many times over end.
-func TestPDFForms(t *testing.T) {
-	content := strings.Repeat("/Y Do ", 40)
-	form := fmt.Sprintf("6 0 obj<</Subtype/Form/Length %d>>stream\n%s\nendstream endobj", len(content), content)
-	doc := pdfOf(content, helvetica, form)
-	_, err := read(t.Context(), bytes.NewReader(doc), int64(len(doc)), asType(typePDF), Options{})
-	if artel.KindOf(err) != artel.TooLarge {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 )
 
 // small are bounds under which hostile bytes end soon.
-var small = Options{MaxText: 1 << 20, MaxExpanded: 8 << 20, MaxPages: 20, MaxCells: 20_000}
+var small = Options{MaxText: 1 << 20, MaxExpanded: 8 << 20, MaxPages: 20, MaxCells: 20_000, PDF: engine}
 
 // check holds what comes out of any bytes to what is promised of it.
 func check(t *testing.T, b []byte, mediaType string) {
@@ -63,18 +64,12 @@ func FuzzPDFContent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { check(t, pdfOf(string(b), helvetica), typePDF) })
 }
 
-func FuzzCMap(f *testing.F) {
-	f.Add([]byte("begincodespacerange <00> <FF> endcodespacerange beginbfrange <00> <7F> <0041> endbfrange"), "abc")
-	f.Fuzz(func(t *testing.T, b []byte, s string) {
-		m := readCMap(newBudget(t.Context(), small), b)
-		font := &pdfFont{composite: true, unicode: m, codes: m}
-		font.decode(s)
-	})
-}
-
 // FuzzOffice puts the bytes where each office format has its text.
 func FuzzOffice(f *testing.F) {
 	for _, body := range []string{
+		`<w:p xmlns:m="m"><m:oMathPara><m:oMath><m:nary><m:sub/><m:e><m:r><m:t>x</m:t></m:r></m:e></m:nary><m:d><m:e><m:m><m:mr><m:e/></m:mr></m:m></m:e></m:d></m:oMath></m:oMathPara></w:p>`,
+		`<row r="2"><c r="B2"><f t="shared" si="0">A1</f></c><c r="C2"><f t="shared" si="0"/></c><c r="D2" t="e"><v>#N/A</v></c></row><mergeCell ref="A1:B2"/><col min="1" max="3" hidden="1"/>`,
+		`<text:p><frame><object><math><mfrac><mi>a</mi></mfrac></math></object></frame></text:p>`,
 		item("1", "0", "x") + `<w:tbl><w:tr><w:tc><w:p/></w:tc></w:tr></w:tbl>`, `<row r="2"><c r="B2" t="s" s="1"><v>0</v></c></row>`,
 		`<text:p><text:span>a</text:span></text:p>`, `<w:p><w:r><w:fldChar w:fldCharType="end"/></w:r></w:p>`,
 	} {
@@ -106,6 +101,28 @@ func FuzzText(f *testing.F) {
 	})
 }
 
+// FuzzMath: any tree of elements has a formula that ends.
+func FuzzMath(f *testing.F) {
+	f.Add(`<math><munderover><mo>∑</mo><mi>i</mi><mi>n</mi></munderover><mfenced open="["><mtable><mtr><mtd>a</mtd></mtr></mtable></mfenced></math>`)
+	f.Add(`<math><mrow><mo>(</mo><mtable/><mo>)</mo></mrow><mmultiscripts><mi>X</mi><mn>1</mn><mprescripts/></mmultiscripts></math>`)
+	f.Fuzz(func(t *testing.T, s string) { check(t, []byte(s), typeHTML) })
+}
+
+// FuzzAddressed: numbers are all that is added to the rows of a table.
+func FuzzAddressed(f *testing.F) {
+	f.Add("a,b\n\"x\ny\",1\n\n2")
+	f.Add("sep=;\na;\"b\"\"\n\"")
+	number := regexp.MustCompile(`(?m)^[0-9]+: `)
+	f.Fuzz(func(t *testing.T, s string) {
+		if !utf8.ValidString(s) || number.MatchString(s) {
+			return
+		}
+		if _, rows := Addressed(s, typeCSV); strings.TrimPrefix(number.ReplaceAllString(rows, ""), "\uFEFF") != strings.TrimPrefix(s, "\uFEFF") && !strings.HasPrefix(s, "\uFEFF") {
+			t.Fatalf("%q became %q", s, rows)
+		}
+	})
+}
+
 func FuzzFormatNumber(f *testing.F) {
 	f.Add("46090.5", `[$€-407]#,##0.00;"x"`)
 	f.Add("1", "yyyy-mm-dd hh:mm:ss AM/PM")
@@ -113,7 +130,7 @@ func FuzzFormatNumber(f *testing.F) {
 		if len(value)+len(format) > 1000 {
 			return
 		}
-		if got := formatNumber(value, format, false); len(got) > 10_000 {
+		if got := newNumberFormat(format).show(value, false); len(got) > 10_000 {
 			t.Fatalf("%d bytes", len(got))
 		}
 	})

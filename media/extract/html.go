@@ -17,7 +17,7 @@ import (
 
 // readHTML reads a page as a browser without scripts would show it.
 func readHTML(src *source, o *out) error {
-	text, err := src.text()
+	text, err := src.text(4 * src.maxText) // markup included
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ const maxHTMLDepth = 512
 
 // writeHTML writes a page in UTF-8.
 func writeHTML(b *budget, o *out, r io.Reader) error {
-	root, err := html.ParseWithOptions(&cancelReader{r, b}, html.ParseOptionEnableScripting(false))
+	root, err := html.ParseWithOptions(&htmlReader{Reader: r, b: b}, html.ParseOptionEnableScripting(false))
 	if err != nil {
 		if b.stopped() == nil && strings.Contains(err.Error(), "open stack of elements") {
 			return artel.Errorf(artel.TooLarge, op, "", "the page nests more than %d elements; its text is not read", maxHTMLDepth)
@@ -46,19 +46,6 @@ func writeHTML(b *budget, o *out, r io.Reader) error {
 	w.flush()
 	o.endCode()
 	return nil
-}
-
-// A cancelReader fails after the end of the context.
-type cancelReader struct {
-	io.Reader
-	b *budget
-}
-
-func (s *cancelReader) Read(p []byte) (int, error) {
-	if err := s.b.stopped(); err != nil {
-		return 0, err
-	}
-	return s.Reader.Read(p)
 }
 
 func findTag(n *html.Node, tag atom.Atom, depth int) *html.Node {
@@ -160,12 +147,20 @@ func (w *htmlWriter) element(n *html.Node, look htmlFormat) error {
 	case atom.Iframe, atom.Object, atom.Embed, atom.Frame:
 		w.o.omit(OmitObject, 1)
 		return nil
+	case atom.Math:
+		w.spans = append(w.spans, mathElement(mathNode(n, 0), htmlAttr(n, "display") == "block"))
+		return nil
 	case atom.Svg, atom.Canvas:
 		w.o.omit(OmitDiagram, 1)
 		return nil
 	case atom.Input, atom.Select, atom.Textarea:
 		w.control(n)
 		return nil
+	case atom.Button:
+		w.spans = append(w.spans, plain(" "))
+		err := w.children(n, look)
+		w.spans = append(w.spans, plain(" "))
+		return err
 	case atom.Br:
 		w.spans = append(w.spans, plain("\n"))
 		return nil
@@ -423,18 +418,21 @@ func (w *htmlWriter) table(n *html.Node, look htmlFormat) error {
 			if err := w.children(td, look); err != nil {
 				return err
 			}
-			text := inline(collapse(w.spans))
+			text := w.o.inline(collapse(w.spans))
 			w.spans = nil
 			span := min(max(number(htmlAttr(td, "rowspan"))-1, 0), 1000)
 			for i := range min(max(number(htmlAttr(td, "colspan")), 1), 64) {
 				if below[len(row)] = span; i > 0 {
 					text = ""
+					if !w.o.cell() {
+						break
+					}
 				}
 				row = append(row, text)
 			}
 		}
 		rows = append(rows, row)
-		if w.o.cut != "" {
+		if w.o.cells > w.o.maxCells {
 			break
 		}
 	}

@@ -65,16 +65,42 @@ func destination(url string) string {
 // read as one.
 type lineWriter struct {
 	strings.Builder
+	*budget
 	closed int  // the length at which the last look ended
 	links  bool // brackets in it would be read as links
 }
 
-// inline writes spans as Markdown. Line breaks in text become hard breaks.
-func inline(spans []span) string {
+// inline writes spans as Markdown. Line breaks in text become hard breaks. After the
+// end of the context the line is incomplete, and the next step fails.
+func (b *budget) inline(spans []span) string {
 	spans = merge(spans)
-	b := lineWriter{closed: -1, links: hasLinks(plainText(spans))}
-	writeSpans(&b, spans, 0, utf8.RuneError)
-	return strings.TrimSpace(b.String())
+	w := lineWriter{budget: b, closed: -1, links: linksIn(spans)}
+	writeSpans(&w, spans, 0, utf8.RuneError)
+	return strings.TrimSpace(w.String())
+}
+
+// linksIn is hasLinks of the text of spans, without joining it.
+func linksIn(spans []span) bool {
+	before := "" // a mark may begin in one span and end in the next
+	for _, s := range spans {
+		if hasLinks(s.text) || hasLinks(before+s.text[:min(len(s.text), 1)]) {
+			return true
+		}
+		if s.text != "" {
+			before = s.text[len(s.text)-1:]
+		}
+	}
+	return false
+}
+
+// blank reports spans that have nothing to show.
+func blank(spans []span) bool {
+	for _, s := range spans {
+		if strings.TrimSpace(s.text) != "" && (s.raw || strings.TrimSpace(tidy(s.text[:min(len(s.text), maxPiece)])) != "") {
+			return false
+		}
+	}
+	return true
 }
 
 // merge joins adjacent spans of the same formatting and drops empty ones.
@@ -155,7 +181,7 @@ func writeSpans(b *lineWriter, spans []span, look int, next rune) {
 		case look == lookText:
 			writeText(b, group[0])
 		case look == lookLink && group[0].link != "":
-			inner := lineWriter{closed: -1, links: b.links}
+			inner := lineWriter{budget: b.budget, closed: -1, links: b.links}
 			writeSpans(&inner, group, look+1, ']')
 			writeLink(b, inner.String(), group[0].link)
 		case look == lookBold && group[0].bold:
@@ -316,15 +342,44 @@ func writeText(b *lineWriter, s span) {
 	case s.code:
 		writeCode(b, s.text)
 	case s.rise > 0:
-		b.WriteString("<sup>" + lines(s.text, b.links) + "</sup>")
+		b.WriteString("<sup>" + b.lines(s.text) + "</sup>")
 	case s.rise < 0:
-		b.WriteString("<sub>" + lines(s.text, b.links) + "</sub>")
+		b.WriteString("<sub>" + b.lines(s.text) + "</sub>")
 	default:
-		b.WriteString(lines(s.text, b.links))
+		b.WriteString(b.lines(s.text))
 	}
 }
 
+// maxPiece bounds the text between two checks of the context.
+const maxPiece = 256 << 10
+
 // lines escapes text and makes its line breaks hard.
+func (b *lineWriter) lines(text string) string {
+	if len(text) <= maxPiece {
+		return lines(text, b.links)
+	}
+	var w strings.Builder
+	w.Grow(len(text))
+	for text != "" && (b.stopped == nil || b.stopped() == nil) {
+		n := min(len(text), maxPiece)
+		for n < len(text) && (!utf8.RuneStart(text[n]) || n < maxPiece+1<<10 && !cuttable(text, n)) {
+			n++
+		}
+		w.WriteString(lines(text[:n], b.links))
+		text = text[n:]
+	}
+	return w.String()
+}
+
+// cuttable reports a place within a text whose sides can be escaped each by itself: it
+// has a letter on either side and is not in an entity.
+func cuttable(s string, n int) bool {
+	letter := func(c byte) bool { return c >= utf8.RuneSelf || c|0x20 >= 'a' && c|0x20 <= 'z' }
+	return letter(s[n-1]) && letter(s[n]) && strings.LastIndexByte(s[n-40:n], '&') <= strings.LastIndexByte(s[n-40:n], ';')
+}
+
+// lines escapes text and makes its line breaks hard. Blanks at its ends separate it
+// from its neighbours and stay.
 func lines(text string, links bool) string {
 	text = tidy(text)
 	if !strings.Contains(text, "\n") {
@@ -332,7 +387,13 @@ func lines(text string, links bool) string {
 	}
 	parts := strings.Split(text, "\n")
 	for i, p := range parts {
-		parts[i] = escapeText(strings.Trim(p, " "), links)
+		if i < len(parts)-1 {
+			p = strings.TrimRight(p, " ")
+		}
+		if i > 0 {
+			p = strings.TrimLeft(p, " ")
+		}
+		parts[i] = escapeText(p, links)
 	}
 	return strings.Join(parts, "  \n")
 }

@@ -14,11 +14,12 @@ import (
 // An odt reads an OpenDocument text.
 type odt struct {
 	*archive
-	o      *out
-	styles map[string]*odtStyle
-	lists  map[string][10]bool // which levels of a list style are numbered
-	notes  notes
-	inList bool
+	o        *out
+	styles   map[string]*odtStyle
+	lists    map[string][10]bool // which levels of a list style are numbered
+	notes    notes
+	inList   bool
+	formulas int // read from embedded objects
 }
 
 type odtStyle struct {
@@ -84,7 +85,9 @@ func (d *odt) part(name string) error {
 		}
 		switch n.name {
 		case "style":
-			d.styles[n.attr("name")] = newODTStyle(n)
+			if len(d.styles) < maxStyles {
+				d.styles[n.attr("name")] = newODTStyle(n)
+			}
 		case "list-style":
 			var counts [10]bool
 			for _, k := range n.kids {
@@ -92,7 +95,9 @@ func (d *odt) part(name string) error {
 					counts[l-1] = true
 				}
 			}
-			d.lists[n.attr("name")] = counts
+			if len(d.lists) < maxStyles {
+				d.lists[n.attr("name")] = counts
+			}
 		case "tracked-changes":
 			n.all("deletion", func(*node) { d.omit(OmitDeleted, 1) })
 		default:
@@ -223,7 +228,7 @@ func (d *odt) list(n *node, style string, depth int) {
 				if d.lists[style][min(depth, 9)] {
 					mark = strconv.Itoa(i) + "."
 				}
-				if first && inline(spans) != "" {
+				if first && !blank(spans) {
 					d.o.item(depth, mark, spans, d.inList)
 					d.inList = true
 					i++
@@ -251,7 +256,7 @@ func (d *odt) rows(n *node) [][]string {
 			}
 			var parts []string
 			tc.all("p", func(p *node) {
-				if s := inline(d.spans(p, d.apply(span{}, p.attr("style-name")))); s != "" {
+				if s := d.inline(d.spans(p, d.apply(span{}, p.attr("style-name")))); s != "" {
 					parts = append(parts, s)
 				}
 			})
@@ -278,7 +283,7 @@ func (d *odt) spans(n *node, look span) []span {
 		case "":
 			add(strings.NewReplacer("\n", " ", "\r", "", "\t", " ").Replace(k.text))
 		case "s":
-			add(strings.Repeat(" ", min(max(number(k.attr("c")), 1), 1000)))
+			add(strings.Repeat(" ", min(max(number(k.attr("c")), 1), 100)))
 		case "tab":
 			add(" ")
 		case "line-break":
@@ -293,7 +298,7 @@ func (d *odt) spans(n *node, look span) []span {
 			label, text := d.notes.add("")
 			var parts []string
 			k.all("note-body", func(b *node) {
-				b.all("p", func(p *node) { parts = append(parts, inline(d.spans(p, span{}))) })
+				b.all("p", func(p *node) { parts = append(parts, d.inline(d.spans(p, span{}))) })
 			})
 			*text = cmp.Or(strings.Join(parts, "  \n"), "(empty)")
 			spans = append(spans, raw("[^"+label+"]"))
@@ -321,6 +326,26 @@ func (d *odt) frame(k *node, look span) []span {
 	if box := k.kid("text-box"); box != nil {
 		return append([]span{plain(" ")}, d.spans(box, look)...)
 	}
+	if o := k.kid("object"); o != nil {
+		if s, ok := d.formula(o); ok {
+			return []span{s}
+		}
+	}
 	d.omit(OmitObject, 1)
 	return nil
+}
+
+// formula returns the formula of an embedded object, if it is one.
+func (d *odt) formula(object *node) (span, bool) {
+	math := object.kid("math")
+	if name := resolve("", object.attr("href")) + "/content.xml"; math == nil && d.has(name) && d.formulas < maxRelations {
+		d.formulas++
+		if root, err := d.tree(name); err == nil && root.name == "math" {
+			math = root
+		}
+	}
+	if math == nil {
+		return span{}, false
+	}
+	return mathElement(math, math.attr("display") == "block"), true
 }

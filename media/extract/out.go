@@ -18,6 +18,7 @@ type out struct {
 	tight  bool        // the next block follows without an empty line
 	code   []string    // lines of an unfinished code block
 	levels []level     // of the current list of [out.item]
+	shown  int         // characters of a PDF that are not blank
 }
 
 // A container is a quote or a list item.
@@ -121,14 +122,14 @@ func (o *out) write(s string) {
 
 // paragraph writes spans as a paragraph.
 func (o *out) paragraph(spans []span) {
-	if s := inline(spans); s != "" {
+	if s := o.inline(spans); s != "" {
 		o.block(guardLines(s))
 	}
 }
 
 // heading writes a heading of a level from 1 on.
 func (o *out) heading(level int, spans []span) {
-	s := strings.Join(strings.Fields(inline(spans)), " ")
+	s := strings.Join(strings.Fields(o.inline(spans)), " ")
 	if s == "" {
 		return
 	}
@@ -147,7 +148,7 @@ type level struct {
 // item writes one item of a list at a depth from 0. The mark is "-" or a number with
 // its dot. follows says that the last block was an item too.
 func (o *out) item(depth int, mark string, spans []span, follows bool) {
-	s := inline(spans)
+	s := o.inline(spans)
 	if s == "" {
 		return
 	}

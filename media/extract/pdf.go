@@ -3,39 +3,43 @@
 package extract
 
 import (
-	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/media/pdf"
 )
 
 // readPDF reads the text of a PDF page by page, in the order in which the
 // pages write it. Headings, paragraphs, lists and tables are not in a PDF; they
 // are concluded from sizes, distances and columns.
-func readPDF(src *source, o *out) error {
-	f, err := openPDF(src)
+func readPDF(src *source, o *out) (err error) {
+	doc, err := src.open()
 	if err != nil {
 		return err
 	}
-	pages, err := f.pageList()
-	if err != nil {
-		return err
-	}
-	o.pages = len(pages)
+	defer func() {
+		if e := doc.close(); err == nil {
+			err = e
+		}
+	}()
+	o.pages = doc.pages
 	w := &pdfWriter{o: o}
 	var waiting []*pdfLines
-	for n, page := range pages {
+	for n := range doc.pages {
 		if n >= o.maxPages {
 			o.truncate("the document has more pages than the limit")
 			break
 		}
-		lines, err := f.pageLines(page, n+1)
+		lines, err := pageLines(doc, n, o)
 		if err != nil {
 			return err
 		}
 		if w.body == 0 { // what size the text has shows after a few pages
 			waiting = append(waiting, lines)
-			if n < 7 && n+1 < len(pages) && n+1 < o.maxPages {
+			if n < 7 && n+1 < doc.pages && n+1 < o.maxPages {
 				continue
 			}
 			w.body = bodySize(waiting)
@@ -47,6 +51,7 @@ func readPDF(src *source, o *out) error {
 		}
 		w.page(lines)
 		if o.full {
+			o.doubtPDF()
 			return errFull
 		}
 	}
@@ -54,179 +59,139 @@ func readPDF(src *source, o *out) error {
 		w.page(l)
 	}
 	o.endCode()
+	o.doubtPDF()
 	return nil
 }
 
-// A pdfNode is a page with what it inherits.
-type pdfNode struct {
-	dict      pdfDict
-	resources pdfDict
-	rotate    int
+// doubtPDF records whether the text of a PDF that was read is doubtful.
+func (o *out) doubtPDF() {
+	if n := o.omitted[OmitGlyph]; n*5 > o.shown {
+		o.doubt = fmt.Sprintf("%d of %d characters have no known meaning", n, o.shown)
+	} else if n := o.omitted[OmitScan]; n > 0 && n*2 >= min(o.pages, o.maxPages) {
+		o.doubt = fmt.Sprintf("%d of %d pages are only pictures", n, o.pages)
+	}
 }
 
-// pageList walks the tree of pages.
-func (f *pdfFile) pageList() ([]pdfNode, error) {
-	var pages []pdfNode
-	seen := map[pdfRef]bool{}
-	var walk func(o any, parent pdfNode, depth int) error
-	walk = func(o any, parent pdfNode, depth int) error {
-		if err := f.step(); err != nil {
-			return err
-		}
-		if ref, ok := o.(pdfRef); ok {
-			if seen[ref] {
-				return nil
-			}
-			seen[ref] = true
-		}
-		d := f.dict(o)
-		if d == nil || depth > pdfDepth || len(pages) > maxPDFObjects {
-			return nil
-		}
-		n := pdfNode{dict: d, resources: parent.resources, rotate: parent.rotate}
-		if r := f.dict(d["Resources"]); r != nil {
-			n.resources = r
-		}
-		if r, ok := f.get(d["Rotate"]).(int); ok {
-			n.rotate = ((r % 360) + 360) % 360
-		}
-		kids := f.list(d["Kids"])
-		if kids == nil {
-			if f.name(d["Type"]) != "Pages" {
-				pages = append(pages, n)
-			}
-			return nil
-		}
-		for _, k := range kids {
-			if err := walk(k, n, depth+1); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	root := f.dict(f.trailer["Root"])
-	if err := walk(root["Pages"], pdfNode{}, 0); err != nil {
-		return nil, err
-	}
-	if len(pages) == 0 {
-		return nil, artel.Errorf(artel.Invalid, op, f.info.MediaType, "the document has no pages that can be found; open it in the program that made it and save it again")
-	}
-	return pages, nil
+// An openPDF is a PDF that is being read under the context of the call.
+type openPDF struct {
+	pages int
+	page  func(n int) (pdf.Page, error)
+	close func() error
 }
 
-// pageLines reads the text of a page as lines.
-func (f *pdfFile) pageLines(n pdfNode, number int) (*pdfLines, error) {
-	p := &pdfPage{f: f}
-	p.state = pdfState{ctm: turn(n.rotate), scale: 1}
-	data, err := f.contents(n.dict["Contents"])
-	if err == nil {
-		err = p.run(data, n.resources)
+// openWith opens a PDF with an engine, or with one of its own if there is none.
+func openWith(ctx context.Context, engine *pdf.Engine, src *source) (*openPDF, error) {
+	end := func() error { return nil }
+	if engine == nil {
+		engine = pdf.New(pdf.Options{})
+		end = engine.Close
+	}
+	doc, err := engine.Open(ctx, src.at, src.size)
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return &openPDF{
+		pages: doc.Pages(),
+		page:  func(n int) (pdf.Page, error) { return doc.Page(ctx, n) },
+		close: func() error { return errors.Join(doc.Close(), end()) },
+	}, nil
+}
+
+// pageLines reads page n as lines. A damaged page is counted as left out.
+func pageLines(doc *openPDF, n int, o *out) (*pdfLines, error) {
+	p, err := doc.page(n)
+	if artel.KindOf(err) == artel.Invalid {
+		o.omit(OmitPage, 1)
+		return &pdfLines{number: n + 1}, nil
 	}
 	if err != nil {
-		if err := f.fatal(err); err != nil {
+		return nil, err
+	}
+	if p.Cut {
+		o.truncate("a page has more text than is read of one")
+	}
+	for range p.Chars {
+		if err := o.step(); err != nil {
 			return nil, err
 		}
-		f.omit(OmitPage, 1)
 	}
-	f.omit(OmitGlyph, p.unknown)
-	if len(p.chunks) == 0 && p.pictures > 0 {
-		f.omit(OmitScan, 1)
+	glyphs := shown(p, o)
+	for _, g := range glyphs {
+		if g.Rune != ' ' {
+			o.shown++
+		}
+	}
+	if len(glyphs) == 0 && p.Pictures > 0 {
+		o.omit(OmitScan, 1)
 	} else {
-		f.omit(OmitPicture, p.pictures)
+		o.omit(OmitPicture, p.Pictures)
 	}
-	f.links(n, p.chunks)
-	return &pdfLines{number: number, lines: buildLines(p.chunks), fields: f.fields(n)}, nil
+	l := &pdfLines{number: n + 1, lines: buildLines(glyphs)}
+	for _, f := range p.Fields {
+		text := strings.TrimSpace(f.Value)
+		if f.Name != "" {
+			text = f.Name + ": " + text
+		}
+		l.fields = append(l.fields, plain(strings.ToValidUTF8(text, "\uFFFD")))
+	}
+	return l, nil
 }
 
-func turn(degrees int) matrix {
-	switch degrees {
-	case 90:
-		return matrix{0, -1, 1, 0, 0, 0}
-	case 180:
-		return matrix{-1, 0, 0, -1, 0, 0}
-	case 270:
-		return matrix{0, 1, -1, 0, 0, 0}
-	}
-	return identity
-}
-
-// contents joins the streams of a page.
-func (f *pdfFile) contents(o any) ([]byte, error) {
-	list := f.list(o)
-	if list == nil {
-		list = []any{o}
-	}
-	var data []byte
-	for _, o := range list {
-		s, ok := f.get(o).(*pdfStream)
-		if !ok {
+// shown returns the characters that the page shows, with their links. Those beyond its
+// edges are counted as hidden, those without a meaning as unknown.
+func shown(p pdf.Page, o *out) []glyph {
+	glyphs := make([]glyph, 0, len(p.Chars))
+	unknown, hidden := 0, 0
+	outside := false
+	var brk, hint bool
+	for _, c := range p.Chars {
+		switch {
+		case c.Generated && (c.Rune == '\n' || c.Rune == '\r'):
+			brk = true
+			continue
+		case c.Generated:
+			hint = true
+			continue
+		case c.Size < 0.1 || !finite(c.X) || !finite(c.Y) || !finite(c.Box.X0) || !finite(c.Box.X1):
 			continue
 		}
-		ref, _ := o.(pdfRef)
-		b, err := f.unpack(s, ref)
-		if err != nil {
-			return data, err
-		}
-		if len(data)+len(b) > maxPDFStream {
-			return data, artel.Errorf(artel.TooLarge, op, "", "a page of the document is larger than %d bytes", maxPDFStream)
-		}
-		data = append(append(data, b...), '\n')
-	}
-	return data, nil
-}
-
-// links sets where the text under the link annotations of a page leads.
-func (f *pdfFile) links(n pdfNode, chunks []chunk) {
-	for i, o := range f.list(n.dict["Annots"]) {
-		if i > 2000 || f.step() != nil {
-			return
-		}
-		d := f.dict(o)
-		uri, _ := f.get(f.dict(d["A"])["URI"]).(pdfString)
-		r, ok := floats(f.list(d["Rect"]), 4)
-		if uri == "" || !ok || len(uri) > 4096 {
-			continue
-		}
-		m := turn(n.rotate)
-		x0, y0 := m.point(r[0], r[1])
-		x1, y1 := m.point(r[2], r[3])
-		x0, x1, y0, y1 = min(x0, x1), max(x0, x1), min(y0, y1), max(y0, y1)
-		for k := range chunks {
-			c := &chunks[k]
-			if f.step() != nil {
-				return
+		if x, y := (c.Box.X0+c.Box.X1)/2, (c.Box.Y0+c.Box.Y1)/2; x < p.Box.X0 || x > p.Box.X1 || y < p.Box.Y0 || y > p.Box.Y1 {
+			if !outside && c.Rune > ' ' {
+				hidden++
 			}
-			if mid := (c.x + c.end) / 2; mid >= x0 && mid <= x1 && c.y+c.size/3 >= y0 && c.y <= y1 {
-				c.link = linkOf(pdfText(uri))
+			outside = true
+			continue
+		}
+		outside = false
+		g := glyph{Char: c, brk: brk, hinted: hint}
+		if c.Unknown {
+			unknown++
+			g.Rune = '\uFFFD'
+		}
+		if g.Rune == 0xA0 {
+			g.Rune = ' '
+		}
+		if g.Rune < ' ' || g.Rune == 0x7F || g.Rune == 0xFFFE || g.Rune > 0x10FFFF || g.Rune >= 0xD800 && g.Rune < 0xE000 {
+			continue
+		}
+		if n := len(glyphs); n > 0 && !brk && c.X == glyphs[n-1].X && c.Y == glyphs[n-1].Y && c.Font == glyphs[n-1].Font {
+			g.joined = true
+		}
+		brk, hint = false, false
+		glyphs = append(glyphs, g)
+	}
+	o.omit(OmitGlyph, unknown)
+	o.omit(OmitHidden, hidden)
+	for _, l := range p.Links {
+		link := linkOf(l.URI)
+		for i := range glyphs {
+			g := &glyphs[i]
+			if x := (g.Box.X0 + g.Box.X1) / 2; x >= l.X0 && x <= l.X1 && g.Y+g.Size/3 >= l.Y0 && g.Y <= l.Y1 {
+				g.link = link
 			}
 		}
 	}
+	return glyphs
 }
 
-// fields returns what the form fields of a page hold.
-func (f *pdfFile) fields(n pdfNode) []span {
-	var spans []span
-	for i, o := range f.list(n.dict["Annots"]) {
-		if i > 5000 {
-			break
-		}
-		d := f.dict(o)
-		if f.name(d["Subtype"]) != "Widget" {
-			continue
-		}
-		parent := f.dict(d["Parent"])
-		value := f.get(cmp.Or(d["V"], parent["V"]))
-		name, _ := f.get(cmp.Or(d["TU"], d["T"], parent["TU"], parent["T"])).(pdfString)
-		text := ""
-		switch v := value.(type) {
-		case pdfString:
-			text = pdfText(v)
-		case pdfName:
-			text = string(v)
-		}
-		if strings.TrimSpace(text) != "" && len(text) < 64<<10 {
-			spans = append(spans, plain(strings.TrimSpace(pdfText(name)+": "+text)))
-		}
-	}
-	return spans
-}
+func finite(f float64) bool { return f > -1e7 && f < 1e7 }

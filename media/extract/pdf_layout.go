@@ -53,95 +53,6 @@ func (c *pdfCell) spans() []span {
 	return spans
 }
 
-// buildLines joins chunks that follow each other on one line. A chunk that
-// another repeats in the same place makes it bold, as some programs do.
-func buildLines(chunks []chunk) []pdfLine {
-	var lines []pdfLine
-	for _, c := range chunks {
-		c.text = ligatures(c.text)
-		if c.text == "" || c.size < 0.1 {
-			continue
-		}
-		if n := len(lines); n > 0 && lines[n-1].turned == c.turned && lines[n-1].takes(c) {
-			lines[n-1].add(c)
-			continue
-		}
-		if strings.TrimSpace(c.text) == "" {
-			continue
-		}
-		l := pdfLine{y: c.y, size: c.size, turned: c.turned, text: utf8.RuneCountInString(c.text)}
-		l.cells = []pdfCell{{chunks: []chunk{c}, x: c.x, end: c.end}}
-		lines = append(lines, l)
-	}
-	return lines
-}
-
-// ligatures turns ligatures of typefaces into their letters.
-func ligatures(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 0xFB00 && r <= 0xFB06 || r == 0xA0 }) {
-		return s
-	}
-	return strings.NewReplacer("ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl", "ﬅ", "st", "ﬆ", "st", "\u00A0", " ").Replace(s)
-}
-
-// takes reports whether a chunk continues the line.
-func (l *pdfLine) takes(c chunk) bool {
-	size := max(l.size, c.size)
-	if l.turned {
-		return math.Abs(c.x-l.x()) < 0.2*size || math.Abs(c.y-l.y) < 0.2*size
-	}
-	return math.Abs(c.y-l.y) < 0.45*size && c.x > l.end()-0.6*size
-}
-
-func (l *pdfLine) add(c chunk) {
-	cell := &l.cells[len(l.cells)-1]
-	last := &cell.chunks[len(cell.chunks)-1]
-	if c.text == last.text && math.Abs(c.x-last.x) < 0.15*c.size {
-		last.bold = true
-		return
-	}
-	size := min(l.size, c.size)
-	if size < 0.75*l.size && c.rise == 0 { // small and high or low beside larger text
-		if c.y > l.y+0.15*l.size {
-			c.rise = 1
-		} else if c.y < l.y-0.1*l.size {
-			c.rise = -1
-		}
-	}
-	gap := c.x - cell.end
-	blank := strings.TrimSpace(c.text) == ""
-	if blank {
-		c.bold, c.italic, c.rise, c.link = last.bold, last.italic, last.rise, last.link
-	}
-	l.text += utf8.RuneCountInString(c.text)
-	if c.size > l.size && c.rise == 0 && !blank {
-		l.size, l.y = c.size, c.y
-	}
-	if !l.turned && gap > 0.9*size && !blank {
-		l.cells = append(l.cells, pdfCell{chunks: []chunk{c}, x: c.x, end: c.end})
-		return
-	}
-	if !l.turned && gap > 0.16*size && !strings.HasSuffix(last.text, " ") && !strings.HasPrefix(c.text, " ") && !wide(last.text, c.text, gap, size) {
-		last.text += " "
-	}
-	cell.chunks = append(cell.chunks, c)
-	if !blank {
-		cell.end = max(cell.end, c.end)
-	}
-}
-
-// wide reports a gap between signs that are as wide as their size, as Chinese
-// ones are: there it is no space unless it is large.
-func wide(before, after string, gap, size float64) bool {
-	a, _ := utf8.DecodeLastRuneInString(before)
-	b, _ := utf8.DecodeRuneInString(after)
-	return (isCJK(a) || isCJK(b)) && gap < 0.5*size
-}
-
-func isCJK(r rune) bool {
-	return r >= 0x2E80 && r <= 0x9FFF || r >= 0xF900 && r <= 0xFAFF || r >= 0xFF00 && r <= 0xFFEF || r >= 0x20000 && r <= 0x3FFFF
-}
-
 // bodySize returns the size that most of the text has.
 func bodySize(pages []*pdfLines) float64 {
 	counts := map[float64]int{}
@@ -215,48 +126,91 @@ func (w *pdfWriter) level(l *pdfLine) int {
 }
 
 // table writes the lines at the beginning that are rows of one table, and
-// returns how many there are.
+// returns how many there are. Rows may lack cells, also the first one, above whose
+// row names nothing is written.
 func (w *pdfWriter) table(lines []pdfLine) int {
-	width := len(lines[0].cells)
-	if width < 2 || lines[0].turned || bullet(lines[0].spans()) != "" {
+	seed := &lines[0]
+	if len(lines) > 1 && len(lines[1].cells) == len(seed.cells)+1 {
+		seed = &lines[1]
+	}
+	width := len(seed.cells)
+	if width < 2 || len(lines[0].cells) < 2 || lines[0].turned || bullet(lines[0].spans()) != "" {
 		return 0
 	}
-	// Where each column begins and ends so far.
-	from, to := make([]float64, width), make([]float64, width)
-	for i, c := range lines[0].cells {
-		from[i], to[i] = c.x, c.end
-	}
-	n := 1
+	t := newPDFTable(seed)
+	n, whole := 0, 0
 	for ; n < len(lines); n++ {
 		l := &lines[n]
-		if len(l.cells) != width || l.turned || math.Abs(l.size-lines[0].size) > 0.2*lines[0].size || lines[n-1].y-l.y > 5*l.size || l.y > lines[n-1].y {
+		if n > 0 && (l.turned || math.Abs(l.size-lines[0].size) > 0.2*lines[0].size || lines[n-1].y-l.y > 5*l.size || l.y > lines[n-1].y) {
 			break
 		}
-		fits := true
-		for i, c := range l.cells {
-			fits = fits && c.x < to[i]+0.5*l.size && c.end > from[i]-0.5*l.size &&
-				(i == 0 || c.x > to[i-1]) && (i+1 == width || c.end < from[i+1])
-		}
-		if !fits {
+		if !t.add(l) {
 			break
 		}
-		for i, c := range l.cells {
-			from[i], to[i] = min(from[i], c.x), max(to[i], c.end)
+		if len(l.cells) == width {
+			whole = n + 1
 		}
 	}
-	if n < 2 || width == 2 && n < 3 {
+	// A line with fewer cells behind the last whole row belongs to the table if it
+	// is as near as the rows are to each other.
+	for n > whole && whole > 1 && lines[n-2].y-lines[n-1].y > 1.2*(lines[whole-2].y-lines[whole-1].y) {
+		n--
+	}
+	if n < 2 || whole < 2 || width == 2 && n < 3 {
 		return 0
 	}
-	var rows [][]string
-	for _, l := range lines[:n] {
-		row := make([]string, width)
-		for i := range l.cells {
-			row[i] = inline(l.cells[i].spans())
-		}
-		rows = append(rows, row)
-	}
-	w.o.table(rows)
+	w.o.table(t.rows[:n])
 	return n
+}
+
+// A pdfTable is the rows of a table that is being read, and where each of its
+// columns begins and ends so far.
+type pdfTable struct {
+	from, to []float64
+	rows     [][]string
+}
+
+func newPDFTable(l *pdfLine) *pdfTable {
+	t := &pdfTable{}
+	for _, c := range l.cells {
+		t.from, t.to = append(t.from, c.x), append(t.to, c.end)
+	}
+	return t
+}
+
+// add adds a line as a row; false if a cell is in no column, or if the line has
+// fewer than two cells.
+func (t *pdfTable) add(l *pdfLine) bool {
+	width := len(t.from)
+	if len(l.cells) < 2 || len(l.cells) > width {
+		return false
+	}
+	columns := make([]int, len(l.cells))
+	at := 0
+	for i, c := range l.cells {
+		for at < width && !t.fits(at, c, l.size) {
+			at++
+		}
+		if at == width {
+			return false
+		}
+		columns[i] = at
+		at++
+	}
+	row := make([]string, width)
+	for i, c := range l.cells {
+		k := columns[i]
+		t.from[k], t.to[k] = min(t.from[k], c.x), max(t.to[k], c.end)
+		row[k] = (&budget{}).inline(c.spans())
+	}
+	t.rows = append(t.rows, row)
+	return true
+}
+
+// fits reports whether a cell touches a column and none beside it.
+func (t *pdfTable) fits(column int, c pdfCell, size float64) bool {
+	return c.x < t.to[column]+0.5*size && c.end > t.from[column]-0.5*size &&
+		(column == 0 || c.x > t.to[column-1]) && (column+1 == len(t.from) || c.end < t.from[column+1])
 }
 
 func (l *pdfLine) isCode() bool {

@@ -66,7 +66,7 @@ func (p *pptx) slide(name string) error {
 		p.o.comment("this slide is hidden")
 	}
 	p.shapes(root.kid("cSld").kid("spTree"), 0)
-	for _, r := range p.rels {
+	for _, r := range inOrder(p.rels) {
 		switch {
 		case r.external || !p.has(r.target):
 		case r.kind == "notesSlide":
@@ -172,7 +172,7 @@ func (p *pptx) frame(k *node) {
 			}
 			text := ""
 			if tc.attr("hMerge") != "1" && tc.attr("vMerge") != "1" {
-				text = inline(p.allSpans(tc.kid("txBody")))
+				text = p.inline(p.allSpans(tc.kid("txBody")))
 			}
 			row = append(row, text)
 		}
@@ -221,7 +221,7 @@ func (p *pptx) body(body *node, list bool) {
 		auto := props.kid("buAutoNum")
 		bulleted := props.kid("buChar") != nil || props.kid("buBlip") != nil || list && props.kid("buNone") == nil && paragraphs > 1
 		switch {
-		case inline(spans) == "":
+		case blank(spans):
 			continue
 		case auto != nil:
 			if counts[depth]++; counts[depth] == 1 {
@@ -268,8 +268,12 @@ func (p *pptx) spans(n *node) []span {
 			spans = append(spans, s)
 		case "br":
 			spans = append(spans, plain("\n"))
-		case "m", "AlternateContent", "oMath":
-			spans = append(spans, plain(mathText(k)))
+		case "m", "oMathPara":
+			k.all("oMath", func(m *node) { spans = append(spans, formula(m, k.name == "oMathPara" || k.kid("oMathPara") != nil)) })
+		case "oMath":
+			spans = append(spans, formula(k, false))
+		case "AlternateContent":
+			spans = append(spans, p.spans(cmp.Or(k.kid("Choice"), k.kid("Fallback"), &node{}))...)
 		}
 	}
 	return spans
@@ -291,7 +295,7 @@ func (p *pptx) notes(name string) error {
 			spans = append(spans, p.allSpans(sp.kid("txBody"))...)
 		}
 	})
-	if inline(spans) != "" {
+	if !blank(spans) {
 		p.o.quote(append([]span{{text: "Notes:", bold: true}, plain(" ")}, spans...))
 	}
 	return nil

@@ -3,6 +3,7 @@
 package extract
 
 import (
+	"cmp"
 	"io"
 	"strconv"
 	"strings"
@@ -12,13 +13,28 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// An rtfState is what a group of RTF keeps to itself.
+// An rtfState is the state of a group of RTF, which ends with it.
 type rtfState struct {
-	look   span
-	skip   bool
-	skipUC int // characters that stand for one of Unicode where that is not read
-	hidden bool
-	enc    encoding.Encoding
+	look    span
+	skip    bool
+	skipUC  int // characters that stand for one of Unicode where that is not read
+	hidden  bool
+	enc     encoding.Encoding
+	inTable bool
+	outline int       // the level of a heading from 1, or 0
+	field   *rtfField // the innermost one
+	code    bool      // the text is the code of the field
+}
+
+// An rtfField is a field, such as a link.
+type rtfField struct{ code strings.Builder }
+
+// An rtfNote is a footnote while it is read.
+type rtfNote struct {
+	depth   int    // of its group
+	outside []span // the paragraph that it stands in
+	label   string
+	text    *string
 }
 
 // An rtf is a document in RTF while it is read.
@@ -37,12 +53,17 @@ type rtf struct {
 	first     bool // the group has just begun
 	fontTable bool
 	listOn    bool // the block before was an entry of a list
+	notes     notes
+	open      []rtfNote
 }
 
-// readRTF reads the paragraphs and tables of an RTF document. Styles are not
-// read: headings are paragraphs.
+// maxSpans bounds the changes of formatting in one paragraph.
+const maxSpans = 1 << 18
+
+// readRTF reads the paragraphs, tables, links and footnotes of an RTF document. A
+// paragraph with an outline level is a heading.
 func readRTF(src *source, o *out) error {
-	most := min(src.size, 8*src.maxText)
+	most := min(src.size, 4*src.maxText)
 	if most < src.size {
 		o.truncate("the document is longer than what is read of it")
 	}
@@ -68,6 +89,9 @@ func readRTF(src *source, o *out) error {
 			continue
 		case '}':
 			r.flush()
+			if n := len(r.open); n > 0 && r.open[n-1].depth == len(r.stack) {
+				r.endNote()
+			}
 			if n := len(r.stack); n > 0 {
 				r.state = r.stack[n-1]
 				r.stack = r.stack[:n-1]
@@ -84,8 +108,12 @@ func readRTF(src *source, o *out) error {
 		}
 		r.first = false
 	}
+	for len(r.open) > 0 {
+		r.endNote()
+	}
 	r.paragraph()
 	r.endTable()
+	o.writeNotes(&r.notes)
 	return nil
 }
 
@@ -115,13 +143,21 @@ func (r *rtf) text(s string) {
 	if r.state.skip {
 		return
 	}
+	if r.state.code {
+		if c := &r.state.field.code; c.Len() < 8192 {
+			c.WriteString(s)
+		}
+		return
+	}
 	if r.state.hidden {
 		r.o.omit(OmitHidden, 1)
 		return
 	}
 	k := r.state.look
 	k.text = s
-	r.spans = append(r.spans, k)
+	if r.spans = append(r.spans, k); len(r.spans) > maxSpans {
+		r.paragraph()
+	}
 }
 
 // control reads the control word or sign after a backslash and returns where
@@ -154,7 +190,7 @@ func (r *rtf) control(data []byte, i int) int {
 		case '\\', '{', '}':
 			r.char(c)
 		case '\n', '\r':
-			r.paragraph()
+			r.endParagraph()
 		}
 		return i + 1
 	}
@@ -192,7 +228,7 @@ func (r *rtf) word(word string, value int, has bool) {
 	case "fonttbl":
 		r.state.skip, r.fontTable = true, true
 	case "colortbl", "stylesheet", "info", "pict", "object", "header", "footer", "headerl", "headerr", "headerf",
-		"footerl", "footerr", "footerf", "fldinst", "listtext", "pntext", "themedata", "xmlnstbl", "datastore", "generator", "nonshppict":
+		"footerl", "footerr", "footerf", "annotation", "listtext", "pntext", "themedata", "xmlnstbl", "datastore", "generator", "nonshppict":
 		r.fontTable = r.fontTable && word != "colortbl" && word != "stylesheet"
 		if word == "pict" && !r.state.skip {
 			r.o.omit(OmitPicture, 1)
@@ -200,12 +236,28 @@ func (r *rtf) word(word string, value int, has bool) {
 		if word == "object" {
 			r.o.omit(OmitObject, 1)
 		}
+		if word == "annotation" {
+			r.o.omit(OmitHidden, 1)
+		}
 		if word == "listtext" || word == "pntext" {
 			return // what stands before an entry of a list is text
 		}
 		r.state.skip = true
 	case "shppict":
 		r.state.skip = false
+	case "field":
+		r.state.field = &rtfField{}
+	case "fldinst":
+		if r.state.field != nil {
+			r.state.skip, r.state.code = false, true
+		}
+	case "fldrslt":
+		if r.state.code = false; r.state.field != nil && r.state.look.link == "" {
+			r.state.look.link = fieldLink(r.state.field.code.String())
+		}
+	case "footnote":
+		r.footnote()
+	case "ftnalt": // a footnote that is an endnote
 	case "f":
 		if r.font = value; !r.fontTable {
 			if enc := r.fonts[value]; enc != nil {
@@ -237,16 +289,34 @@ func (r *rtf) word(word string, value int, has bool) {
 	case "nosupersub":
 		r.state.look.rise = 0
 	case "plain":
-		r.state.look, r.state.hidden = span{}, false
+		r.state.look, r.state.hidden = span{link: r.state.look.link}, false
 	case "uc":
 		r.state.skipUC = min(max(value, 0), 16)
 	case "u":
 		r.unicode(rune(uint16(value)))
-	case "par", "sect", "page":
-		r.paragraph()
-	case "line":
+	case "pard":
+		r.state.inTable, r.state.outline = false, 0
+	case "intbl":
+		r.state.inTable = true
+	case "outlinelevel":
+		if r.state.outline = 0; value >= 0 && value < 6 {
+			r.state.outline = value + 1
+		}
+	case "par":
+		r.endParagraph()
+	case "sect", "page":
+		if len(r.open) > 0 || r.state.inTable {
+			r.text("\n")
+		} else {
+			r.paragraph()
+		}
+	case "nestcell":
+		r.text(" / ")
+	case "nestrow":
 		r.text("\n")
-	case "tab":
+	case "line", "column":
+		r.text("\n")
+	case "tab", "emspace", "enspace", "qmspace":
 		r.text(" ")
 	case "cell":
 		r.cell()
@@ -266,9 +336,39 @@ func (r *rtf) word(word string, value int, has bool) {
 		r.text("”")
 	case "bullet":
 		r.text("•")
-	case "footnote":
-		r.text(" (")
 	}
+}
+
+// footnote begins a note: its group has its text.
+func (r *rtf) footnote() {
+	if len(r.notes.labels) >= maxRelations {
+		r.text(" ")
+		return // its text stays where it is
+	}
+	if r.state.skip = len(r.open) >= 8 || len(r.stack) == 0; r.state.skip {
+		return
+	}
+	label, text := r.notes.add("")
+	r.open = append(r.open, rtfNote{len(r.stack), r.spans, label, text})
+	r.spans, r.state.look, r.state.hidden, r.state.inTable = nil, span{}, false, false
+}
+
+// endNote ends the innermost note and puts its mark where it stands.
+func (r *rtf) endNote() {
+	r.flush()
+	n := r.open[len(r.open)-1]
+	r.open = r.open[:len(r.open)-1]
+	*n.text = cmp.Or(r.o.inline(r.spans), "(empty)")
+	r.spans = append(n.outside, raw("[^"+n.label+"]"))
+}
+
+// endParagraph ends a paragraph, which in a cell or a note is a line.
+func (r *rtf) endParagraph() {
+	if r.flush(); r.state.inTable || len(r.open) > 0 {
+		r.text("\n")
+		return
+	}
+	r.paragraph()
 }
 
 func (r *rtf) unicode(c rune) {
@@ -293,20 +393,26 @@ func (r *rtf) unicode(c rune) {
 
 func (r *rtf) paragraph() {
 	r.flush()
-	if r.state.skip || len(r.row) > 0 && inline(r.spans) == "" {
+	if r.state.skip || len(r.row) > 0 && blank(r.spans) {
 		return
 	}
-	if inline(r.spans) != "" {
+	if !blank(r.spans) {
 		r.endTable()
 	}
-	if mark := bullet(r.spans); mark != "" {
+	if r.state.outline > 0 && !blank(r.spans) {
+		for i := range r.spans {
+			r.spans[i].bold = false
+		}
+		r.o.heading(r.state.outline, r.spans)
+		r.listOn = false
+	} else if mark := bullet(r.spans); mark != "" {
 		sign := "-"
 		if markdownNumber(mark) {
 			sign = mark
 		}
 		r.o.item(0, sign, cutBullet(r.spans, mark), r.listOn)
 		r.listOn = true
-	} else if inline(r.spans) != "" {
+	} else if !blank(r.spans) {
 		r.o.paragraph(r.spans)
 		r.listOn = false
 	}
@@ -316,7 +422,7 @@ func (r *rtf) paragraph() {
 func (r *rtf) cell() {
 	r.flush()
 	if r.o.cell() {
-		r.row = append(r.row, inline(r.spans))
+		r.row = append(r.row, r.o.inline(r.spans))
 	}
 	r.spans = nil
 }
@@ -357,4 +463,17 @@ func codePage(n int) encoding.Encoding {
 		return nil
 	}
 	return enc
+}
+
+// unhex returns the value of a hexadecimal digit, -1 for anything else.
+func unhex(c int) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10
+	case c >= 'A' && c <= 'F':
+		return c - 'A' + 10
+	}
+	return -1
 }

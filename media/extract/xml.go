@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,7 @@ import (
 type xmlReader struct {
 	*budget
 	d      *xml.Decoder
+	tokens *tokenReader
 	closer io.Closer
 	depth  int
 }
@@ -34,7 +36,8 @@ func newXMLReader(r io.Reader, c io.Closer, b *budget) *xmlReader {
 	} else if mark, _ := head.Peek(3); string(mark) == "\xEF\xBB\xBF" {
 		_, _ = head.Discard(3)
 	}
-	d := xml.NewDecoder(r)
+	tokens := &tokenReader{r: r, limit: b.maxText}
+	d := xml.NewDecoder(tokens)
 	d.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
 		if strings.HasPrefix(strings.ToLower(charset), "utf-16") || strings.EqualFold(charset, "utf8") {
 			return in, nil // decoded above, or UTF-8 already
@@ -45,7 +48,7 @@ func newXMLReader(r io.Reader, c io.Closer, b *budget) *xmlReader {
 		}
 		return enc.NewDecoder().Reader(in), nil
 	}
-	return &xmlReader{budget: b, d: d, closer: c}
+	return &xmlReader{budget: b, d: d, tokens: tokens, closer: c}
 }
 
 func (x *xmlReader) close() { _ = x.closer.Close() }
@@ -55,7 +58,15 @@ func (x *xmlReader) next() (xml.Token, error) {
 	if err := x.step(); err != nil {
 		return nil, err
 	}
+	x.tokens.begin()
 	t, err := x.d.Token()
+	if errors.Is(err, errLong) {
+		x.over = true
+		return nil, errFull
+	}
+	if failed := x.tokens.err; err != nil && (failed == nil || errors.Is(failed, io.EOF)) && !errors.Is(err, io.EOF) && !damaged(err) {
+		err = fmt.Errorf("%w: %w", errDamaged, err) // of the decoder, not of its source
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -130,20 +141,29 @@ type node struct {
 	text  string
 }
 
-// subtree reads the rest of the element that begins with e.
-func (x *xmlReader) subtree(e xml.StartElement) (*node, error) {
-	left := maxNodes
-	return x.tree(e, &left)
+// A tally is what the elements in memory may still add up to.
+type tally struct {
+	nodes int
+	text  int64
 }
 
-func (x *xmlReader) tree(e xml.StartElement, left *int) (*node, error) {
+// subtree reads the rest of the element that begins with e. If its text exceeds that
+// of the document, the node has the first of it and the next token is errFull.
+func (x *xmlReader) subtree(e xml.StartElement) (*node, error) {
+	return x.tree(e, &tally{maxNodes, x.maxText})
+}
+
+func (x *xmlReader) tree(e xml.StartElement, left *tally) (*node, error) {
 	n := &node{name: e.Name.Local, space: e.Name.Space, attrs: e.Attr}
 	for {
 		t, err := x.next()
+		if err != nil && x.over {
+			return n, nil
+		}
 		if err != nil {
 			return nil, ended(err)
 		}
-		if *left--; *left < 0 {
+		if left.nodes--; left.nodes < 0 {
 			return nil, artel.Errorf(artel.TooLarge, op, "", "one part of the document has more than %d elements; its text is not read", maxNodes)
 		}
 		switch t := t.(type) {
@@ -154,8 +174,15 @@ func (x *xmlReader) tree(e xml.StartElement, left *int) (*node, error) {
 			}
 			n.kids = append(n.kids, k)
 		case xml.CharData:
-			n.kids = append(n.kids, &node{text: string(t)})
+			if left.text -= int64(len(t)); left.text < 0 {
+				x.over = true
+				t = t[:len(t)+int(max(left.text, -int64(len(t))))]
+			}
+			n.kids = append(n.kids, &node{text: strings.ToValidUTF8(string(t), "")})
 		case xml.EndElement:
+			return n, nil
+		}
+		if x.over {
 			return n, nil
 		}
 	}
@@ -177,6 +204,8 @@ func attr(attrs []xml.Attr, local string) string {
 	}
 	return ""
 }
+
+func xmlAttr(name, value string) xml.Attr { return xml.Attr{Name: xml.Name{Local: name}, Value: value} }
 
 // attrIn returns an attribute whose namespace contains part.
 func (n *node) attrIn(part, local string) string {
@@ -201,16 +230,16 @@ func (n *node) kid(name string) *node {
 	return nil
 }
 
-// find returns the first descendant with a name, or nil. n may be nil.
-func (n *node) find(name string) *node {
+// find returns the first descendant with one of the names, or nil. n may be nil.
+func (n *node) find(names ...string) *node {
 	if n == nil {
 		return nil
 	}
 	for _, k := range n.kids {
-		if k.name == name {
+		if slices.Contains(names, k.name) {
 			return k
 		}
-		if f := k.find(name); f != nil {
+		if f := k.find(names...); f != nil {
 			return f
 		}
 	}
@@ -228,8 +257,11 @@ func (n *node) all(name string, f func(*node)) {
 	}
 }
 
-// allText returns the characters in a node at any depth.
+// allText returns the characters in a node at any depth. n may be nil.
 func (n *node) allText() string {
+	if n == nil {
+		return ""
+	}
 	var b strings.Builder
 	var walk func(*node)
 	walk = func(n *node) {

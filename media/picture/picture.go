@@ -120,6 +120,23 @@ func Convert(ctx context.Context, r io.ReaderAt, size int64, f Form) (Picture, e
 	return p, nil
 }
 
+// Encode is [Convert] for a picture that a program has drawn, of at most [MaxPixels].
+func Encode(ctx context.Context, m image.Image, f Form) (Picture, error) {
+	info := Info{MediaType: PNG, Width: m.Bounds().Dx(), Height: m.Bounds().Dy()}
+	f = f.clean()
+	if len(f.Types) == 0 {
+		return Picture{}, artel.Errorf(artel.Unsupported, "picture.Encode", "", "neither PNG nor JPEG may be written")
+	}
+	if err := (bounds{MaxPixels, maxMemory}).check(info); err != nil {
+		return Picture{}, err
+	}
+	p, err := fit(ctx, m, info, f)
+	if err != nil {
+		return Picture{}, failed(ctx, err)
+	}
+	return p, nil
+}
+
 // failed returns err with one of the kinds that Convert documents.
 func failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {

@@ -28,6 +28,7 @@ func TestMediaChangesNothingElse(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		var in, want strings.Builder
+		var originals []string
 		for range rapid.IntRange(0, 6).Draw(rt, "pieces") {
 			if rapid.IntRange(0, 3).Draw(rt, "real") == 0 {
 				in.WriteString(png + " ")
@@ -38,7 +39,19 @@ func TestMediaChangesNothingElse(t *testing.T) {
 			in.WriteString(s)
 			want.WriteString(s)
 		}
-		got, err := scrub.Media(t.Context(), in.String(), keep)
+		got, err := scrub.Media(t.Context(), in.String(), keep, func(original, by string) string {
+			originals = append(originals, original)
+			return by
+		})
+		// The matched texts, put back, give the text.
+		for _, original := range originals {
+			if original != png {
+				rt.Fatalf("a match is %q", original)
+			}
+		}
+		if back := strings.ReplaceAll(got, "REF", png); back != in.String() {
+			rt.Fatalf("%s\nput back is\n%s", in.String(), back)
+		}
 		if err != nil || got != want.String() {
 			rt.Fatalf("%v\n%s\nbecame\n%s\nwant\n%s", err, in.String(), got, want.String())
 		}

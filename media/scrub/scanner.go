@@ -8,12 +8,12 @@ import "context"
 // characters. The first bytes of a word decide whether a match may begin there,
 // which is rare.
 type scanner struct {
-	w         window
-	sink      Sink
-	t         *tables
-	found     bool
-	mediaOnly bool // invalid payloads stay unchanged; for texts in memory
-	rest      bool // the window begins inside of a word without a match
+	w        window
+	sink     Sink
+	t        *tables
+	found    bool
+	replaced func(original, by string) string // of [Media]: invalid payloads stay unchanged; for texts in memory
+	rest     bool                             // the window begins inside of a word without a match
 }
 
 func newScanner(ctx context.Context, keep Sink) *scanner {
@@ -314,7 +314,7 @@ func (s *scanner) replace(p reader, h Hint) {
 	start := w.pos
 	text, err := s.sink(w.ctx, p, h)
 	p.finish()
-	if s.mediaOnly && w.err == nil && (p.flawed() != "" || err != nil && isRefusal(err)) {
+	if s.replaced != nil && w.err == nil && (p.flawed() != "" || err != nil && isRefusal(err)) {
 		w.out(w.buf[start:w.pos])
 		return
 	}
@@ -331,6 +331,9 @@ func (s *scanner) replace(p reader, h Hint) {
 		}
 		text = mark
 	}
+	if s.replaced != nil && w.err == nil {
+		text = s.replaced(string(w.buf[start:w.pos]), text)
+	}
 	w.put(sanitize(text))
 }
 
@@ -340,7 +343,7 @@ func (s *scanner) replaceInvalid(p reader, why string) {
 	s.found = true
 	start := s.w.pos
 	p.finish()
-	if s.mediaOnly {
+	if s.replaced != nil {
 		s.w.out(s.w.buf[start:s.w.pos])
 		return
 	}

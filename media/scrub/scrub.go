@@ -78,19 +78,20 @@ func Copy(ctx context.Context, dst io.Writer, src io.Reader, keep Sink) error {
 
 // Text returns text with every match replaced; text itself without a match.
 func Text(ctx context.Context, text string, keep Sink) (string, error) {
-	return whole(ctx, text, keep, false)
+	return whole(ctx, text, keep, nil)
 }
 
 // Media is [Text], except that invalid payloads stay unchanged: for text that must
-// not be changed without need.
-func Media(ctx context.Context, text string, keep Sink) (string, error) {
-	return whole(ctx, text, keep, true)
+// not be changed without need. After each match it calls replaced with the matched text
+// and the result of sink, and puts the result of replaced in the text.
+func Media(ctx context.Context, text string, sink Sink, replaced func(original, by string) string) (string, error) {
+	return whole(ctx, text, sink, replaced)
 }
 
-func whole(ctx context.Context, text string, keep Sink, exact bool) (string, error) {
+func whole(ctx context.Context, text string, keep Sink, replaced func(original, by string) string) (string, error) {
 	var out bytes.Buffer
 	s := newScanner(ctx, keep)
-	s.mediaOnly = exact
+	s.replaced = replaced
 	s.w.whole([]byte(text))
 	s.w.emit = func(p []byte) error {
 		_, err := out.Write(p)

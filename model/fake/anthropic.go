@@ -120,14 +120,7 @@ func (s *Server) count(w http.ResponseWriter, r *http.Request) {
 	if p == nil {
 		req, seen, p = s.message(r, &rec, true)
 	}
-	if p != nil {
-		s.fail(w, rec, p)
-		return
-	}
-	b := s.take()
-	rec.Status = s.status(b)
-	s.record(rec)
-	if s.before(b, w, r) {
+	if _, ok := s.admit(w, r, rec, p); !ok {
 		return
 	}
 	tokens := len(req.Extraction().JSON()) / bytesOfToken

@@ -13,7 +13,6 @@ import (
 	"image/png"
 	"iter"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -31,13 +30,7 @@ import (
 // claude serves a fake of Anthropic's API.
 func claude(t *testing.T, o fake.Options) bench {
 	t.Helper()
-	f := fake.Anthropic(o)
-	srv := httptest.NewServer(f)
-	t.Cleanup(func() {
-		srv.Client().CloseIdleConnections()
-		srv.Close()
-	})
-	return bench{srv, f}
+	return serving(t, fake.Anthropic(o))
 }
 
 // post asks an endpoint with headers, and returns what it says.
@@ -220,7 +213,7 @@ func TestAnthropicMisbehaves(t *testing.T) {
 		fake.Overloaded:  {artel.Unavailable, 529, "Overloaded"},
 		fake.BadRequest:  {artel.Invalid, 400, "Bad request."},
 		fake.HalfStream:  {artel.Unavailable, 0, "broke off"},
-		fake.StreamError: {artel.Unavailable, 0, "Overloaded"},
+		fake.StreamError: {artel.Unavailable, 529, "Overloaded"},
 		fake.Garbage:     {artel.Unavailable, 200, "not valid JSON"},
 		fake.WebPage:     {artel.Unavailable, 200, "web page"},
 	} {

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
 )
 
 // A Mode is a way to behave.
@@ -141,6 +143,9 @@ func (s *Server) before(b Behavior, w http.ResponseWriter, r *http.Request) bool
 
 // alter changes the deltas of the model.
 func (s *Server) alter(b Behavior, deltas iter.Seq2[model.Delta, error], stream bool) iter.Seq2[model.Delta, error] {
+	if stream {
+		deltas = inPieces(deltas)
+	}
 	if b.Mode == SlowDrip {
 		return slowly(deltas)
 	}
@@ -164,22 +169,50 @@ func (s *Server) alter(b Behavior, deltas iter.Seq2[model.Delta, error], stream 
 // dripPause is the pause before each character of a slow answer.
 const dripPause = 10 * time.Millisecond
 
-// slowly yields texts in single characters with pauses.
+// slowly yields texts and the arguments of calls in single characters with pauses.
 func slowly(deltas iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		for d, err := range deltas {
-			t, ok := d.(model.TextDelta)
-			if !ok || err != nil {
-				if !yield(d, err) {
-					return
-				}
-				continue
+			text, piece := "", func(string) model.Delta { return d }
+			switch d := d.(type) {
+			case model.TextDelta:
+				text, piece = string(d), func(s string) model.Delta { return model.TextDelta(s) }
+			case model.CallPiece:
+				text, piece = d.Text, func(s string) model.Delta { return model.CallPiece{ID: d.ID, Name: d.Name, Text: s} }
 			}
-			for _, r := range string(t) {
+			if text == "" && !yield(d, err) {
+				return
+			}
+			for _, r := range text {
 				time.Sleep(dripPause)
-				if !yield(model.TextDelta(string(r)), nil) {
+				if !yield(piece(string(r)), nil) {
 					return
 				}
+			}
+		}
+	}
+}
+
+// inPieces yields the arguments of each call in two pieces before the call, as real
+// APIs send them in fragments, so that a client that does not join them fails. A call
+// with state stays whole, because the state stands at its beginning.
+func inPieces(deltas iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		for d, err := range deltas {
+			if c, ok := d.(model.CallDelta); ok && c.Opaque == nil {
+				text := provider.SentArguments(c.Arguments)
+				cut := len(text) / 2
+				for cut > 0 && !utf8.RuneStart(text[cut]) {
+					cut--
+				}
+				for _, piece := range []string{text[:cut], text[cut:]} {
+					if !yield(model.CallPiece{ID: c.ID, Name: c.Name, Text: piece}, nil) {
+						return
+					}
+				}
+			}
+			if !yield(d, err) {
+				return
 			}
 		}
 	}

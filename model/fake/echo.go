@@ -25,6 +25,11 @@ func Echo(_ context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 			return
 		}
 		for i, m := range r.Messages {
+			for _, media := range artel.MediaOf(m.Parts) {
+				if media.Kind == artel.KindImage {
+					usage.InputTokens += pictureTokens
+				}
+			}
 			for _, line := range describe(m.Parts) {
 				usage.InputTokens += int64(len(strings.Fields(line)))
 				if !say("%d %s: %s\n", i+1, m.Role, line) {
@@ -35,6 +40,10 @@ func Echo(_ context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 		yield(model.Finish{Reason: model.StopEnd, Usage: usage}, nil)
 	}
 }
+
+// pictureTokens is what a picture is billed: as much as one of about 1,100 pixels a side
+// at Anthropic.
+const pictureTokens = 1600
 
 func describe(parts artel.Parts) []string {
 	var out []string

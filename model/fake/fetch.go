@@ -5,7 +5,6 @@ package fake
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,19 +16,10 @@ import (
 )
 
 // addresses returns the URLs of media in a request of any dialect.
-func addresses(body []byte) (out []string) {
-	d := json.NewDecoder(bytes.NewReader(body))
-	for named := false; ; {
-		t, err := d.Token()
-		if err != nil {
-			return out
-		}
-		s, _ := t.(string)
-		if named && (strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://")) {
-			out = append(out, s)
-		}
-		named = slices.Contains([]string{"url", "image_url", "file_url", "fileUri", "file_uri"}, s)
-	}
+func addresses(body []byte) []string {
+	return slices.DeleteFunc(valuesOf(body, "url", "image_url", "file_url", "fileUri", "file_uri"), func(s string) bool {
+		return !strings.HasPrefix(s, "https://") && !strings.HasPrefix(s, "http://")
+	})
 }
 
 // Fetch makes the server fetch the pictures and documents that requests name by

@@ -102,18 +102,21 @@ func readFile(r *http.Request, known ...string) (f storedFile, fields map[string
 }
 
 // fileIDs returns the ids of files in a request.
-func fileIDs(body []byte) (ids []string) {
+func fileIDs(body []byte) []string { return valuesOf(body, "file_id") }
+
+// valuesOf returns the texts that follow one of the keys anywhere in JSON.
+func valuesOf(body []byte, keys ...string) (values []string) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	for named := false; ; {
 		t, err := d.Token()
 		if err != nil {
-			return ids
+			return values
 		}
 		s, _ := t.(string)
 		if named && s != "" {
-			ids = append(ids, s)
+			values = append(values, s)
 		}
-		named = s == "file_id"
+		named = slices.Contains(keys, s)
 	}
 }
 
@@ -136,15 +139,10 @@ func (s *Server) fileRoutes(base string, read func(*http.Request) (storedFile, *
 		if p == nil {
 			f, p = read(r)
 		}
-		if p != nil {
-			s.fail(w, rec, p)
-			return
+		if p == nil {
+			rec.Media = []Media{f.media}
 		}
-		rec.Media = []Media{f.media}
-		b := s.take()
-		rec.Status = s.status(b)
-		s.record(rec)
-		if s.before(b, w, r) {
+		if _, ok := s.admit(w, r, rec, p); !ok {
 			return
 		}
 		s.storeFile(f)

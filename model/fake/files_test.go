@@ -374,10 +374,10 @@ func TestDropFiles(t *testing.T) {
 				t.Fatal(string(a.saved), err)
 			}
 			drop := p.(provider.FileDeleter).DeleteFile
-			if err := drop(t.Context(), a.service, rows[0].Name); err != nil {
+			if err := drop(t.Context(), &a.service, rows[0].Name); err != nil {
 				t.Fatal(err)
 			}
-			err := drop(t.Context(), a.service, rows[0].Name)
+			err := drop(t.Context(), &a.service, rows[0].Name)
 			if c, ok := errors.AsType[*model.CallError](err); err != nil && !(ok && c.Status == http.StatusNotFound) {
 				t.Errorf("deleted twice: %v, want nothing or the service's 404", err)
 			}

@@ -146,14 +146,7 @@ func (s *Server) countGemini(w http.ResponseWriter, r *http.Request) {
 			p = ofGemini(err)
 		}
 	}
-	if p != nil {
-		s.fail(w, rec, p)
-		return
-	}
-	b := s.take()
-	rec.Status = s.status(b)
-	s.record(rec)
-	if s.before(b, w, r) {
+	if _, ok := s.admit(w, r, rec, p); !ok {
 		return
 	}
 	s.reply(w, map[string]int{"totalTokens": len(req.Extraction().JSON())/bytesOfToken + tokensOfMedia*len(req.Extraction().Payloads())})

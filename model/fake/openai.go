@@ -48,31 +48,41 @@ func OpenAI(o Options) *Server {
 	return s
 }
 
+// ofOpenAI records a request for a model and returns why OpenAI's APIs refuse it:
+// err of their rules, an unknown model or an unknown file.
+func (s *Server) ofOpenAI(rec *Request, x *provider.Extraction, name string, err error) *problem {
+	rec.Body = x.Elided()
+	for _, m := range x.Payloads() {
+		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
+	}
+	if err != nil {
+		return refusedByOpenAI(err)
+	}
+	if p := s.hasModel(name); p != nil {
+		return p
+	}
+	if id := s.noFile(rec.Body); id != "" {
+		return noOpenAIFile(id)
+	}
+	return nil
+}
+
 // completions reads and checks a request.
 func (s *Server) completions(r *http.Request, rec *Request, b Behavior) (*call, *problem) {
 	req, err := openai.Decode(r.Context(), r.Body, provider.DecodeOptions{Sink: s.sink()})
 	if err != nil {
 		return nil, refusedByOpenAI(err)
 	}
-	rec.Body = req.Extraction().Elided()
-	for _, m := range req.Extraction().Payloads() {
-		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
-	}
-	if err := rules.Validate(req, rules.Options{ToolMedia: b.ToolMedia != ToolMediaRefused, Compatible: b.Compatible}); err != nil {
-		return nil, refusedByOpenAI(err)
-	}
-	if p := s.hasModel(req.Model); p != nil {
+	err = rules.Validate(req, rules.Options{ToolMedia: b.ToolMedia != ToolMediaRefused, Compatible: b.Compatible})
+	if p := s.ofOpenAI(rec, req.Extraction(), req.Model, err); p != nil {
 		return nil, p
-	}
-	if id := s.noFile(rec.Body); id != "" {
-		return nil, noOpenAIFile(id)
 	}
 	if n := s.unknownMediaID(req); n >= 0 {
 		return nil, refusedByOpenAI(openai.Bad("", "", "Cache miss for image at index %d but data is not provided.", n))
 	}
 	a := openai.Answer{
 		ID: s.nextID("chatcmpl-"), Model: req.Model, Created: s.options.Now(),
-		IncludeUsage: req.StreamOptions != nil && req.StreamOptions.IncludeUsage,
+		IncludeUsage: req.StreamOptions != nil && req.StreamOptions.IncludeUsage, Request: req,
 	}
 	return &call{
 		request: req.Neutral(), stream: req.Stream, header: http.Header{"X-Request-Id": {"req_" + a.ID}},

@@ -36,7 +36,12 @@ type bench struct {
 
 func serve(t *testing.T, o fake.Options) bench {
 	t.Helper()
-	f := fake.OpenAI(o)
+	return serving(t, fake.OpenAI(o))
+}
+
+// serving serves f for the length of a test.
+func serving(t *testing.T, f *fake.Server) bench {
+	t.Helper()
 	srv := httptest.NewServer(f)
 	t.Cleanup(func() {
 		srv.Client().CloseIdleConnections()

@@ -26,21 +26,12 @@ func (s *Server) responses(r *http.Request, rec *Request, _ Behavior) (*call, *p
 	if err != nil {
 		return nil, refusedByOpenAI(err)
 	}
-	rec.Body = req.Extraction().Elided()
-	for _, m := range req.Extraction().Payloads() {
-		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
+	err = rules.Validate(req, rules.Options{})
+	if err == nil {
+		err = unsealed(req)
 	}
-	if err := rules.Validate(req, rules.Options{}); err != nil {
-		return nil, refusedByOpenAI(err)
-	}
-	if err := unsealed(req); err != nil {
-		return nil, refusedByOpenAI(err)
-	}
-	if p := s.hasModel(req.Model); p != nil {
+	if p := s.ofOpenAI(rec, req.Extraction(), req.Model, err); p != nil {
 		return nil, p
-	}
-	if id := s.noFile(rec.Body); id != "" {
-		return nil, noOpenAIFile(id)
 	}
 	a := responses.Answer{ID: s.nextID("resp_"), Model: req.Model, Created: s.options.Now(), Request: req}
 	return &call{

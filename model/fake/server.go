@@ -226,6 +226,19 @@ func (s *Server) fail(w http.ResponseWriter, rec Request, p *problem) {
 	refuse(w, p)
 }
 
+// admit answers with p, unless it is nil, or as the behavior wants; it reports
+// whether the request is left to be answered. The request is recorded in any case.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, rec Request, p *problem) (Behavior, bool) {
+	if p != nil {
+		s.fail(w, rec, p)
+		return Behavior{}, false
+	}
+	b := s.take()
+	rec.Status = s.status(b)
+	s.record(rec)
+	return b, !s.before(b, w, r)
+}
+
 // nextID returns the id of the next answer.
 func (s *Server) nextID(prefix string) string {
 	s.mu.Lock()

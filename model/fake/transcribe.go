@@ -38,14 +38,8 @@ func (s *Server) transcriptions(w http.ResponseWriter, r *http.Request) {
 	if in.media.Size > 0 {
 		rec.Media = []Media{in.media}
 	}
-	if e != nil {
-		s.fail(w, rec, e)
-		return
-	}
-	b := s.take()
-	rec.Status = s.status(b)
-	s.record(rec)
-	if s.before(b, w, r) {
+	b, ok := s.admit(w, r, rec, e)
+	if !ok {
 		return
 	}
 	text := Transcript(in.media.Digest, in.media.Size)

@@ -95,7 +95,7 @@ func (r Report) Marks(s model.Service) []model.Mark {
 	var out []model.Mark
 	for _, t := range r.Results {
 		m := model.Mark{
-			Endpoint: s.BaseURL, Model: s.Model, Place: t.Place, MediaType: t.MediaType, Source: model.FromProbe,
+			Endpoint: s.BaseURL, Model: s.Model, Dialect: s.Dialect, Place: t.Place, MediaType: t.MediaType, Source: model.FromProbe,
 			OK: t.Outcome == Seen, Evidence: string(t.Outcome) + ": " + t.Evidence,
 		}
 		if t.MediaType == typePNG {
@@ -207,7 +207,7 @@ func (p *prober) judge(ctx context.Context, r *model.Request, failure error) (o 
 		return Failed, false
 	case call.Refusal.Class == model.RefusedAfter:
 		return Refused, true
-	case call.Refusal.Class != "" && call.Refusal.Class != model.RefusedContext && call.Refusal.Class != model.RefusedThought:
+	case call.Refusal.Class != "" && call.Refusal.Class != model.RefusedContext && call.Refusal.Class != model.RefusedThought && call.Refusal.Class != model.RefusedFilter:
 		return Refused, false
 	case call.Status != http.StatusBadRequest && call.Status != http.StatusUnprocessableEntity:
 		return Failed, false

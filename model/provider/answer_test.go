@@ -16,7 +16,7 @@ import (
 
 // reading says what became of an answer: what was read, and the error.
 func reading(body string, open bool) (string, error) {
-	f := provider.Failures{Op: "test.Read", Service: model.Service{ID: "s"}}
+	f := provider.Failures{Op: "test.Read", Service: &model.Service{ID: "s"}}
 	got := ""
 	a := provider.Answer{
 		Failures: f, Open: open,
@@ -71,7 +71,7 @@ func TestAnswerOfALostConnection(t *testing.T) {
 func TestAnswerThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	var v any
-	_, err := provider.Failures{}.ReadWhole(endless{}, &v)
+	_, err := provider.Failures{Service: &model.Service{}}.ReadWhole(endless{}, &v)
 	if err == nil || !strings.Contains(err.Error(), "64 MiB") {
 		t.Errorf("the error is %v", err)
 	}
@@ -95,7 +95,7 @@ func TestAnswersOfOddUsage(t *testing.T) {
 			Meta usage `json:"usageMetadata"`
 		} `json:"inner"`
 	}
-	f := provider.Failures{Op: "test.Read", Service: model.Service{ID: "s"}}
+	f := provider.Failures{Op: "test.Read", Service: &model.Service{ID: "s"}}
 	for data, ok := range map[string]bool{
 		`{"usage":{"tokens":1.5e3},"text":"here"}`:                 true,
 		`{"usage":"none","text":"here"}`:                           true,

@@ -35,6 +35,31 @@ func NewCallID(prefix string) artel.CallID {
 	return artel.CallID(prefix + hex.EncodeToString(b[:]))
 }
 
+// ErrorText returns the text of a result for APIs that cannot mark it as an error: it
+// says that the call failed, if nothing in its first words does.
+func ErrorText(r artel.ToolResult) string {
+	switch head := strings.ToLower(artel.Shorten(r.Content, 200)); {
+	case !r.IsError, strings.Contains(head, "error"), strings.Contains(head, "fail"):
+		return r.Content
+	case strings.TrimSpace(r.Content) == "" && len(r.Parts) == 0:
+		return "Error: the tool failed and returned no text."
+	}
+	return "Error: " + r.Content
+}
+
+// SplitParts returns the texts and the media among parts.
+func SplitParts(parts artel.Parts) (texts []string, media artel.Parts) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case artel.Text:
+			texts = append(texts, p.Text)
+		case artel.Media:
+			media = append(media, p)
+		}
+	}
+	return texts, media
+}
+
 // SentArguments returns the arguments of a call as a JSON object. Arguments that are
 // none are wrapped in one as "invalid_arguments", because servers parse them.
 func SentArguments(raw json.RawMessage) string {

@@ -27,6 +27,17 @@ type Options struct {
 	// Uploads records the files uploaded to services; nil: media are sent inside
 	// requests.
 	Uploads *Uploads
+	// Cloud authorises the requests to services of clouds; nil: they fail.
+	Cloud Cloud
+}
+
+// A Cloud authorises requests with the credentials of the machine for a cloud; see
+// package cloud.
+type Cloud interface {
+	// Sign adds the signature or the token for s to a request that is complete.
+	Sign(ctx context.Context, s *model.Service, req *http.Request) error
+	// Adapt gives an answer the form of the dialect.
+	Adapt(resp *http.Response)
 }
 
 // A Dialect is what distinguishes the client of one dialect from the others. The
@@ -36,19 +47,23 @@ type Dialect struct {
 	Name string
 	// Encode writes the body of a streamed call. No blob is read.
 	Encode func(r *model.Request, blobs blob.Store) (*Body, error)
-	// Reader returns a function that reads one answer to r and passes its deltas
-	// and the [model.Finish] to yield. The function returns [ErrStopped] when yield
-	// returns false, an [*artel.Error], or the error of body. It is nil if the dialect
-	// has a Generate of its own.
-	Reader func(f Failures, r *model.Request, yield func(model.Delta, error) bool) func(body io.Reader) error
+	// Reader returns a function that reads one answer and passes its deltas and the
+	// [model.Finish] to w. The function returns an error of w, another [*artel.Error], or
+	// the error of body. It is nil if the dialect has a Generate of its own.
+	Reader func(w DeltaWriter) func(body io.Reader) error
 	// URL returns the address that generates answers.
-	URL func(s model.Service, stream bool) string
+	URL func(s *model.Service, stream bool) string
+	// Patch returns the changes to the body of a call for services of a cloud, as
+	// [Body.Merged] takes them; nil: none.
+	Patch func(s *model.Service) []byte
 	// Header adds the key of s, and what else every request needs, to h.
-	Header func(s model.Service, h http.Header)
+	Header func(s *model.Service, h http.Header)
 	// FilesURL returns the address of the Files API, without a slash at its end.
-	FilesURL func(s model.Service) string
+	FilesURL func(s *model.Service) string
+	// ToolNames are the rules on the names of tools, by which Encode fits them.
+	ToolNames ToolNames
 	// Files describes the Files API of s.
-	Files func(c *Client, s model.Service) FileAPI
+	Files func(c *Client, s *model.Service) FileAPI
 }
 
 // A Client calls services of one dialect. It is safe for concurrent use.
@@ -63,6 +78,7 @@ var (
 	_ model.Writer   = (*Client)(nil)
 	_ Forwarder      = (*Client)(nil)
 	_ Uploader       = (*Client)(nil)
+	_ Passer         = (*Client)(nil)
 	_ FileDeleter    = (*Client)(nil)
 )
 
@@ -77,21 +93,40 @@ func NewClient(o Options, d Dialect) Client {
 // Generate implements [model.Provider].
 func (c *Client) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		f := c.failures("Generate", r.Service)
-		err := c.Call(ctx, f, r, c.dialect.Encode, c.dialect.Reader(f, r, yield))
+		f := c.failures("Generate", &r.Service)
+		err := c.Call(ctx, f, r, c.dialect.Encode, c.dialect.Reader(DeltaWriter{Failures: f, Yield: c.dialect.ToolNames.Restored(r.Tools, yield)}))
 		if err != nil && !errors.Is(err, ErrStopped) {
 			yield(nil, err)
 		}
 	}
 }
 
-func (c *Client) failures(operation string, s model.Service) Failures {
+func (c *Client) failures(operation string, s *model.Service) Failures {
 	return Failures{Op: c.dialect.Name + "." + operation, Service: s}
 }
 
 // Write implements [model.Writer].
 func (c *Client) Write(r *model.Request) (model.Body, error) {
-	return c.dialect.Encode(r, c.Options.Blobs)
+	return c.encode(c.dialect.Encode)(r, c.Options.Blobs)
+}
+
+// encode returns an encoder whose bodies have the extra fields of the service.
+func (c *Client) encode(encode func(*model.Request, blob.Store) (*Body, error)) func(*model.Request, blob.Store) (*Body, error) {
+	return func(r *model.Request, blobs blob.Store) (*Body, error) {
+		body, err := encode(r, blobs)
+		if err != nil {
+			return nil, err
+		}
+		return c.patched(body, &r.Service), nil
+	}
+}
+
+// patched returns a body with the changes that s needs.
+func (c *Client) patched(body *Body, s *model.Service) *Body {
+	if c.dialect.Patch != nil {
+		body = body.Merged(c.dialect.Patch(s))
+	}
+	return body.Merged(s.Extra.Body)
 }
 
 // Call sends r, written by encode, and reads the answer with read. Its return
@@ -100,18 +135,18 @@ func (c *Client) Write(r *model.Request) (model.Body, error) {
 func (c *Client) Call(ctx context.Context, f Failures, r *model.Request, encode func(*model.Request, blob.Store) (*Body, error), read func(body io.Reader) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	resp, err := c.Options.Uploads.Send(ctx, r, c.dialect.Files(c, r.Service), func(r *model.Request) (*http.Response, error) {
-		body, err := encode(r, c.Options.Blobs)
+	resp, err := c.Options.Uploads.Send(ctx, r, c.dialect.Files(c, &r.Service), func(r *model.Request) (*http.Response, error) {
+		body, err := c.encode(encode)(r, c.Options.Blobs)
 		if err != nil {
 			return nil, err
 		}
-		return c.Post(ctx, f, c.dialect.URL(f.Service, true), body, "text/event-stream, application/json", nil)
+		return c.Post(ctx, f, c.dialect.URL(f.Service, true), body, "text/event-stream, application/json", r.Header)
 	})
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	err = read(resp.Body)
+	err = read(activeReader{resp.Body, r.OnActivity})
 	if _, ok := errors.AsType[Signal](err); ok || err == nil {
 		return err
 	}
@@ -121,13 +156,27 @@ func (c *Client) Call(ctx context.Context, f Failures, r *model.Request, encode 
 	return f.Transport(ctx, err)
 }
 
+// An activeReader calls active whenever bytes arrive.
+type activeReader struct {
+	r      io.Reader
+	active func() // may be nil
+}
+
+func (a activeReader) Read(p []byte) (int, error) {
+	n, err := a.r.Read(p)
+	if n > 0 && a.active != nil {
+		a.active()
+	}
+	return n, err
+}
+
 // Forward implements [Forwarder].
-func (c *Client) Forward(ctx context.Context, service model.Service, body *Body, stream bool, header http.Header) (*http.Response, error) {
+func (c *Client) Forward(ctx context.Context, service *model.Service, body *Body, stream bool, header http.Header) (*http.Response, error) {
 	accept := "application/json"
 	if stream {
 		accept = "text/event-stream"
 	}
-	return c.Post(ctx, c.failures("Forward", service), c.dialect.URL(service, stream), body, accept, header)
+	return c.Post(ctx, c.failures("Forward", service), c.dialect.URL(service, stream), c.patched(body, service), accept, header)
 }
 
 // Post sends body to url with header as [ForwardHeader] leaves it, and returns an
@@ -139,13 +188,33 @@ func (c *Client) Post(ctx context.Context, f Failures, url string, body *Body, a
 		h.Set("Content-Type", "application/json")
 	}
 	h.Set("Accept", accept)
-	c.dialect.Header(f.Service, h)
-	return PostPlain(ctx, c.Options.Client, f, url, body, h)
+	c.header(f.Service, h)
+	req, err := postRequest(ctx, f, url, body, h)
+	if err != nil {
+		return nil, err
+	}
+	return c.do(f, req)
+}
+
+// header adds what every request to s needs to h.
+func (c *Client) header(s *model.Service, h http.Header) {
+	c.dialect.Header(s, h)
+	for name, value := range s.Extra.Header {
+		h.Set(name, value.Reveal())
+	}
 }
 
 // PostPlain is [Client.Post] without the header of the dialect, such as the key.
 // It sets Content-Length and User-Agent, and takes the rest from header.
 func PostPlain(ctx context.Context, client *http.Client, f Failures, url string, body *Body, header http.Header) (*http.Response, error) {
+	req, err := postRequest(ctx, f, url, body, header)
+	if err != nil {
+		return nil, err
+	}
+	return do(client, f, req)
+}
+
+func postRequest(ctx context.Context, f Failures, url string, body *Body, header http.Header) (*http.Request, error) {
 	if f.Service.BaseURL == "" || f.Service.Model == "" {
 		return nil, f.Refuse(artel.Invalid, "the service has no base URL or no model, so it serves for routing only")
 	}
@@ -154,7 +223,25 @@ func PostPlain(ctx context.Context, client *http.Client, f Failures, url string,
 		return nil, f.Refuse(artel.Invalid, "the base URL is not usable")
 	}
 	req.Header = header
-	return do(client, f, req)
+	return req, nil
+}
+
+// do sends req, authorised as its service demands.
+func (c *Client) do(f Failures, req *http.Request) (*http.Response, error) {
+	if f.Service.Auth.Kind == model.AuthKey {
+		return do(c.Options.Client, f, req)
+	}
+	if c.Options.Cloud == nil {
+		return nil, f.Refuse(artel.Unsupported, "requests to %s cannot be signed here", f.Service.Auth.Kind)
+	}
+	if err := c.Options.Cloud.Sign(req.Context(), f.Service, req); err != nil {
+		return nil, f.wrap(artel.KindOf(err), err)
+	}
+	resp, err := do(c.Options.Client, f, req)
+	if err == nil {
+		c.Options.Cloud.Adapt(resp)
+	}
+	return resp, err
 }
 
 // do sends req and returns an answer whose status is a success.
@@ -178,19 +265,35 @@ func (c *Client) Fetch(ctx context.Context, f Failures, method, url string) (*ht
 	if err != nil {
 		return nil, f.Refuse(artel.Invalid, "the base URL is not usable")
 	}
-	c.dialect.Header(f.Service, req.Header)
-	return do(c.Options.Client, f, req)
+	c.header(f.Service, req.Header)
+	return c.do(f, req)
+}
+
+// Pass implements [Passer].
+func (c *Client) Pass(ctx context.Context, service *model.Service, method, path string, body *Body, header http.Header) (*http.Response, error) {
+	f := c.failures("Pass", service)
+	if body == nil {
+		body = NewBody(nil)
+	}
+	req, err := body.Request(ctx, method, strings.TrimSuffix(c.dialect.FilesURL(service), "/files")+path)
+	if err != nil {
+		return nil, f.Refuse(artel.Invalid, "the base URL is not usable")
+	}
+	req.Header = ForwardHeader(header)
+	req.Header.Set("Accept", "*/*")
+	c.header(service, req.Header)
+	return c.do(f, req)
 }
 
 // SendWithUploads implements [Uploader].
 func (c *Client) SendWithUploads(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
-	api := c.dialect.Files(c, r.Service)
+	api := c.dialect.Files(c, &r.Service)
 	api.Written = true
 	return c.Options.Uploads.Send(ctx, r, api, send)
 }
 
 // DeleteFile implements [FileDeleter].
-func (c *Client) DeleteFile(ctx context.Context, s model.Service, name string) error {
+func (c *Client) DeleteFile(ctx context.Context, s *model.Service, name string) error {
 	resp, err := c.Fetch(ctx, c.failures("DeleteFile", s), http.MethodDelete, c.dialect.FilesURL(s)+"/"+url.PathEscape(name))
 	if err != nil {
 		return err
@@ -210,7 +313,7 @@ func (s Signal) Error() string { return string(s) }
 const ErrStopped = Signal("the caller has stopped reading")
 
 // BearerKey sets the key of s as a bearer token: the Header of OpenAI's dialects.
-func BearerKey(s model.Service, h http.Header) {
+func BearerKey(s *model.Service, h http.Header) {
 	if key := s.APIKey.Reveal(); key != "" {
 		h.Set("Authorization", "Bearer "+key)
 	}
@@ -218,6 +321,6 @@ func BearerKey(s model.Service, h http.Header) {
 
 // Endpoint returns the address of path, which begins with a slash, below the base
 // URL of s.
-func Endpoint(s model.Service, path string) string {
+func Endpoint(s *model.Service, path string) string {
 	return strings.TrimSuffix(s.BaseURL, "/") + path
 }

@@ -28,12 +28,14 @@ const OpeningMessage = "(The conversation begins here.)"
 //
 //   - a tool message holds one [artel.ToolResult] and directly follows the
 //     assistant message with its call; each call has one result, in the order of
-//     the calls, or [NoResult]. Results without a call become user text;
+//     the calls, or [NoResult]. Results without a call, and further results of a call,
+//     become user text;
 //   - media are in user messages only. Media of tool results, assistant and
 //     system messages follow in one user message after the whole group, each
 //     after a label that names its origin; a user message that follows directly
 //     absorbs them;
-//   - repeated media are sent once, and named by a text afterwards;
+//   - repeated media are sent once, and named by a text afterwards. Media of users
+//     without a name of their own are named by their number: "picture 2 of the user";
 //   - there is no reasoning, because the family has no field for it;
 //   - no message is empty.
 //
@@ -85,9 +87,9 @@ const (
 // Conform is the function [Conform] with the rules applied.
 func (f MessageRules) Conform(messages []model.Message, to model.Capabilities) []model.Message {
 	stays := func(mediaType string) bool { return f.allowsInResult(mediaType, to) }
-	p := conformer{form: f, allowedInResult: stays, fillerNeeded: to.NeedsFiller(), seen: map[artel.Digest]string{}}
+	p := conformer{form: f, allowedInResult: stays, fillerNeeded: to.NeedsFiller(), seen: map[artel.Digest]string{}, shown: map[string]int{}, names: map[string]bool{}}
 	if f.UniqueIDs {
-		p.ids = idsOf(messages)
+		p.ids, p.next = idsOf(messages), map[artel.CallID]int{}
 	}
 	begun := false
 	for i := 0; i < len(messages); i++ {
@@ -121,11 +123,14 @@ func (f MessageRules) Conform(messages []model.Message, to model.Capabilities) [
 type conformer struct {
 	form            MessageRules
 	ids             map[artel.CallID]bool       // all ids; true: already used
+	next            map[artel.CallID]int        // the number after the last one used with a stem
 	allowedInResult func(mediaType string) bool // in tool results
 	fillerNeeded    bool
 	out             []model.Message
 	deferred        artel.Parts             // media and texts for the next user message
 	seen            map[artel.Digest]string // label of the media sent so far
+	shown           map[string]int          // media of users, by their kind
+	names           map[string]bool         // of media of users
 	matched         map[artel.CallID]int    // by call of the current group: the results used
 }
 
@@ -193,7 +198,7 @@ func (p *conformer) result(r artel.ToolResult) artel.ToolResult {
 		switch v := part.(type) {
 		case artel.Media:
 			if p.allowedInResult(v.MediaType) {
-				kept = append(kept, p.unlessRepeated(v)...)
+				kept = append(kept, p.unlessRepeated(v, LabelFrom(v, from))...)
 			} else {
 				carried = true
 				p.deferred = append(p.deferred, p.labeled(v, from)...)
@@ -225,6 +230,9 @@ func (p *conformer) unmatchedResults(m model.Message) {
 		r = p.result(r)
 		p.allowedInResult = stays
 		text := artel.Text{Text: fmt.Sprintf("result of tool call %s, which is no longer in the conversation:\n\n%s", r.CallID, r.Content)}
+		if _, answered := p.matched[r.CallID]; answered {
+			text.Text = fmt.Sprintf("further result of tool call %s:\n\n%s", r.CallID, r.Content)
+		}
 		p.deferred = append(append(waiting, text), p.deferred...)
 	}
 }
@@ -257,7 +265,7 @@ func (p *conformer) user(m model.Message) {
 	for _, part := range m.Parts {
 		switch v := part.(type) {
 		case artel.Media:
-			parts = append(parts, p.unlessRepeated(v)...)
+			parts = append(parts, p.fromUser(v)...)
 		case artel.Text:
 			if v.Text != "" {
 				parts = append(parts, v)
@@ -291,17 +299,39 @@ func (p *conformer) labeled(m artel.Media, from string) artel.Parts {
 	if before, ok := p.seen[m.Ref.Digest]; ok {
 		return artel.Parts{artel.Text{Text: Repeated(label, before)}}
 	}
-	p.seen[m.Ref.Digest] = Label(m)
+	p.seen[m.Ref.Digest] = LabelFrom(m, from)
 	return artel.Parts{artel.Text{Text: label}, m}
 }
 
 // unlessRepeated returns m, or a text that names it if it was sent before.
-func (p *conformer) unlessRepeated(m artel.Media) artel.Parts {
+func (p *conformer) unlessRepeated(m artel.Media, label string) artel.Parts {
 	if before, ok := p.seen[m.Ref.Digest]; ok {
-		return artel.Parts{artel.Text{Text: Repeated(Label(m), before)}}
+		return artel.Parts{artel.Text{Text: Repeated(label, before)}}
 	}
-	p.seen[m.Ref.Digest] = Label(m)
+	p.seen[m.Ref.Digest] = label
 	return artel.Parts{m}
+}
+
+// fromUser returns m, or a text that names it if it was sent before. Its name is its
+// label, or its number among the user's media if it has none or one of another.
+func (p *conformer) fromUser(m artel.Media) artel.Parts {
+	kind := map[artel.MediaKind]string{artel.KindImage: "picture", artel.KindAudio: "recording", artel.KindVideo: "video"}[m.Kind]
+	if kind == "" {
+		kind = "document"
+	}
+	label, repeated := Label(m), "this "+kind
+	if m.Ref.Artifact != "" || m.Filename != "" {
+		repeated = label
+	}
+	if _, ok := p.seen[m.Ref.Digest]; ok {
+		return p.unlessRepeated(m, repeated)
+	}
+	p.shown[kind]++
+	if repeated != label || p.names[label] {
+		label = kind + " " + strconv.Itoa(p.shown[kind]) + " of the user"
+	}
+	p.names[label] = true
+	return p.unlessRepeated(m, label)
 }
 
 // MediaFollow is the content of a tool's result whose media are all in a message
@@ -330,6 +360,15 @@ func Label(m artel.Media) string {
 		b.WriteString(" (" + name + ")")
 	}
 	return b.String()
+}
+
+// LabelFrom returns the name of m by which a later text refers to it: its label, and
+// where it is from if it has no name.
+func LabelFrom(m artel.Media, from string) string {
+	if m.Ref.Artifact != "" || m.Filename != "" {
+		return Label(m)
+	}
+	return Label(m) + from
 }
 
 // HasMedia reports whether ps contains media.
@@ -386,10 +425,11 @@ func (p *conformer) unique(id artel.CallID) artel.CallID {
 	if stem == "" {
 		stem = "call"
 	}
-	for n := 2; ; n++ {
+	for n := max(2, p.next[stem]); ; n++ {
 		next := stem + "_" + artel.CallID(strconv.Itoa(n))
 		if _, there := p.ids[next]; !there {
 			p.ids[next] = true
+			p.next[stem] = n + 1
 			return next
 		}
 	}

@@ -182,7 +182,7 @@ func TestFormsAreAlwaysLegal(t *testing.T) {
 			Alternate: rapid.Bool().Draw(rt, "alternate"), UserFirst: rapid.Bool().Draw(rt, "user first"),
 			SystemFirst: rapid.Bool().Draw(rt, "system first"), UniqueIDs: rapid.Bool().Draw(rt, "unique"),
 		}
-		in, texts := conversation(rt)
+		in, texts := conversation(rt, "a", "b", "a_2", "")
 		before := show(in)
 		out := f.Conform(in, model.Capabilities{ToolImage: model.Fact[bool]{Value: rapid.Bool().Draw(rt, "tool media"), Source: model.FromProbe}})
 		if show(in) != before {
@@ -247,9 +247,10 @@ func TestFormsAreAlwaysLegal(t *testing.T) {
 	})
 }
 
-// conversation draws a history in any order, and returns its texts.
-func conversation(rt *rapid.T) (in []model.Message, texts []string) {
-	id := func() artel.CallID { return rapid.SampledFrom([]artel.CallID{"a", "b", "a_2", ""}).Draw(rt, "id") }
+// conversation draws a history in any order, with calls of these ids, and returns
+// its texts.
+func conversation(rt *rapid.T, ids ...artel.CallID) (in []model.Message, texts []string) {
+	id := func() artel.CallID { return rapid.SampledFrom(ids).Draw(rt, "id") }
 	text := func() string {
 		texts = append(texts, fmt.Sprintf("<text %d>", len(texts)))
 		return texts[len(texts)-1]

@@ -4,6 +4,7 @@ package provider_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,7 +85,7 @@ tool: a="one"
 tool: b="` + provider.NoResult + `"
 tool: c="three"
 user: "wait"
-user: "result of tool call a, which is no longer in the conversation:\n\nmore" "result of tool call z, which is no longer in the conversation:\n\nwho" "artifact pic1 v1 (p.png), from tool call z" <pic1>
+user: "further result of tool call a:\n\nmore" "result of tool call z, which is no longer in the conversation:\n\nwho" "artifact pic1 v1 (p.png), from tool call z" <pic1>
 `,
 		},
 		"ids that come again belong to their own group": {
@@ -159,44 +160,12 @@ func TestPlaceByCapabilities(t *testing.T) {
 func TestPlaceIsAlwaysLegal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		id := func() artel.CallID {
-			return rapid.SampledFrom([]artel.CallID{"a", "b", "c"}).Draw(rt, "id")
-		}
-		var in []model.Message
+		in, texts := conversation(rt, "a", "b", "c")
 		sent := map[artel.Digest]bool{}
-		var texts []string
-		media := func() artel.Media {
-			m := picture(byte(rapid.IntRange(1, 3).Draw(rt, "picture")))
-			sent[m.Ref.Digest] = true
-			return m
-		}
-		text := func() string {
-			texts = append(texts, fmt.Sprintf("<text %d>", len(texts)))
-			return texts[len(texts)-1]
-		}
-		for range rapid.IntRange(0, 8).Draw(rt, "messages") {
-			m := model.Message{Role: rapid.SampledFrom([]artel.Role{"system", "user", "assistant", "tool"}).Draw(rt, "role")}
-			used := map[artel.CallID]bool{}
-			for range rapid.IntRange(0, 3).Draw(rt, "parts") {
-				switch kind := rapid.IntRange(0, 2).Draw(rt, "part"); {
-				case m.Role == artel.RoleTool:
-					r := artel.ToolResult{CallID: id(), Content: text()}
-					if kind == 0 {
-						r.Parts = artel.Parts{media()}
-					}
-					m.Parts = append(m.Parts, r)
-				case kind == 0:
-					m.Parts = append(m.Parts, artel.Text{Text: text()})
-				case kind == 1:
-					m.Parts = append(m.Parts, media())
-				case m.Role == artel.RoleAssistant:
-					if c := id(); !used[c] {
-						used[c] = true
-						m.Parts = append(m.Parts, artel.ToolCall{ID: c, Name: "f"})
-					}
-				}
+		for _, m := range in {
+			for _, media := range artel.MediaOf(m.Parts) {
+				sent[media.Ref.Digest] = true
 			}
-			in = append(in, m)
 		}
 		before := show(in)
 		toolMedia := rapid.Bool().Draw(rt, "tool media")
@@ -262,4 +231,45 @@ func TestPlaceIsAlwaysLegal(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRepeatedMediaOfUsers: a text that stands for a picture says which one it was,
+// also if pictures have no names or all the same.
+func TestRepeatedMediaOfUsers(t *testing.T) {
+	t.Parallel()
+	media := func(kind artel.MediaKind, n, name string) artel.Media {
+		return artel.Media{Ref: artel.BlobRef(artel.Digest("sha256-" + strings.Repeat(n, 64))), MediaType: "x/y", Kind: kind, Filename: name}
+	}
+	user := func(parts ...artel.Part) model.Message { return model.Message{Role: artel.RoleUser, Parts: parts} }
+	a, b := media(artel.KindImage, "a", ""), media(artel.KindImage, "b", "")
+	c, d := media(artel.KindImage, "c", "image.png"), media(artel.KindImage, "d", "image.png")
+	sound, shot := media(artel.KindAudio, "e", ""), media(artel.KindImage, "f", "")
+	got := provider.Conform([]model.Message{
+		user(a, b, c, d, sound),
+		user(artel.Text{Text: "which is this?"}, b),
+		{Role: artel.RoleAssistant, Parts: artel.Parts{artel.ToolCall{ID: "1", Name: "look"}, artel.ToolCall{ID: "2", Name: "look"}}},
+		{Role: artel.RoleTool, Parts: artel.Parts{artel.ToolResult{CallID: "1", Parts: artel.Parts{shot}}}},
+		{Role: artel.RoleTool, Parts: artel.Parts{artel.ToolResult{CallID: "2", Parts: artel.Parts{shot, a}}}},
+		user(shot, c, d, sound),
+	}, model.TextOnly())
+	var texts []string
+	for _, m := range got {
+		for _, p := range m.Parts {
+			if text, ok := p.(artel.Text); ok {
+				texts = append(texts, text.Text)
+			}
+		}
+	}
+	want := []string{
+		"which is this?", "this picture: the same as picture 2 of the user, already shown",
+		"file, from tool call 1", "file, from tool call 2: the same as file, from tool call 1, already shown",
+		"file, from tool call 2: the same as picture 1 of the user, already shown",
+		"this picture: the same as file, from tool call 1, already shown",
+		"file (image.png): the same as file (image.png), already shown",
+		"file (image.png): the same as picture 4 of the user, already shown",
+		"this recording: the same as recording 1 of the user, already shown",
+	}
+	if !slices.Equal(texts, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(texts, "\n"), strings.Join(want, "\n"))
+	}
 }

@@ -19,11 +19,26 @@ type Encoder struct {
 	Failures Failures
 	Names    map[artel.Digest]model.Name // of media that are sent by name
 	Err      error                       // the first
+
+	onDrop func(model.Drop) error
 }
 
-// NewEncoder returns an encoder of r whose errors have the operation op.
+// NewEncoder returns an encoder of r whose errors have the operation op. It reports
+// the fields of r that the dialect lacks.
 func NewEncoder(op string, r *model.Request, blobs blob.Store) Encoder {
-	return Encoder{Body: NewBody(blobs), Failures: Failures{Op: op, Service: r.Service}, Names: r.Names}
+	e := Encoder{Body: NewBody(blobs), Failures: Failures{Op: op, Service: &r.Service}, Names: r.Names, onDrop: r.OnDrop}
+	e.dropLacking(r)
+	return e
+}
+
+// Drop reports that a field of the request is not written.
+func (e *Encoder) Drop(field string, reason model.DropReason) {
+	if e.onDrop == nil {
+		return
+	}
+	if err := e.onDrop(model.Drop{Field: field, Reason: reason}); err != nil && e.Err == nil {
+		e.Err = err
+	}
 }
 
 // Fail sets Err unless it is set.
@@ -47,6 +62,23 @@ func (e *Encoder) JSON(v any) {
 func (e *Encoder) Field(name string, v any) {
 	e.Body.WriteString(`,"` + name + `":`)
 	e.JSON(v)
+}
+
+// Blob writes the base64 of m between two pieces of JSON.
+func (e *Encoder) Blob(before string, m artel.Media, after string) {
+	e.Body.WriteString(before)
+	e.Body.WriteBlob(m.Ref.Digest, m.Size)
+	e.Body.WriteString(after)
+}
+
+// EachOf writes the elements of a list with commas between them.
+func EachOf[T any](e *Encoder, list []T, write func(int, T)) {
+	for i, v := range list {
+		if i > 0 {
+			e.Body.WriteString(",")
+		}
+		write(i, v)
+	}
 }
 
 // Media returns the media type of m without parameters, and the name of m in

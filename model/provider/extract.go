@@ -28,6 +28,9 @@ import (
 type DecodeOptions struct {
 	// MaxText limits the request without its payloads, in bytes; 0: 32 MiB.
 	MaxText int
+	// Size is the size of the input in bytes, so that memory is allocated once; 0:
+	// not known. Other input is read as well.
+	Size int64
 	// Sink receives the bytes of one payload and returns their digest and size. It
 	// reads r to its end, or fails the request. nil: payloads are hashed and
 	// dropped.
@@ -101,14 +104,18 @@ func Extract(ctx context.Context, r io.Reader, rule Rule, o DecodeOptions) (*Ext
 	}
 	var nonce [8]byte
 	_, _ = rand.Read(nonce[:]) // never fails
-	window := bufferSize
 	if m, ok := r.(interface{ Len() int }); ok {
-		window = min(window, m.Len()+1) // r is in memory: a small buffer suffices
+		o.Size = int64(m.Len())
+	}
+	window := bufferSize
+	if o.Size > 0 {
+		window = int(min(o.Size+1, bufferSize)) // a small buffer suffices
 	}
 	l := extractor{
 		ctx: ctx, in: bufio.NewReaderSize(r, window), rule: rule, options: o,
 		extraction: Extraction{mark: "payload:" + hex.EncodeToString(nonce[:]) + ":"},
 	}
+	l.out.Grow(int(min(o.Size, bufferSize)))
 	if err := l.run(); err != nil {
 		return nil, err
 	}

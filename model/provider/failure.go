@@ -9,13 +9,17 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -25,8 +29,8 @@ import (
 // the service and wraps a [*model.CallError]. Texts of the service are shortened,
 // and its key is removed from them.
 type Failures struct {
-	Op      string // "openai.Generate"
-	Service model.Service
+	Op      string         // "openai.Generate"
+	Service *model.Service // shared, never nil
 }
 
 // maxErrorBody limits how much of an error's body is read.
@@ -52,7 +56,8 @@ func (f Failures) Response(resp *http.Response, now time.Time) error {
 //	others                Unavailable
 func (f Failures) Status(status int, h http.Header, body []byte, now time.Time) error {
 	c, more := describe(body)
-	c.Status = status
+	c.Status, c.Body = status, body
+	c.Header = returnedHeader(h)
 	c.RetryAfter = cmp.Or(retryAfter(h, now), more.retry)
 	c.Refusal = refusalOf(status, c)
 	kind := kindOf(status, c)
@@ -72,7 +77,7 @@ func (f Failures) Reported(body []byte) error {
 	c, more := describe(body)
 	status, err := strconv.Atoi(c.Code)
 	if err != nil || status < 400 || status > 599 {
-		status = statusOf(c.Code)
+		status = cmp.Or(rpcStatuses[c.Code], statuses[c.Code])
 	}
 	if status == 0 {
 		status = http.StatusBadGateway
@@ -80,13 +85,24 @@ func (f Failures) Reported(body []byte) error {
 			status = http.StatusBadRequest
 		}
 	}
-	c.Refusal, c.RetryAfter = refusalOf(status, c), more.retry
+	c.Status, c.Refusal, c.RetryAfter, c.Body = status, refusalOf(status, c), more.retry, f.errorBody(body)
 	kind := kindOf(status, c)
 	c.Transient = kind == artel.Unavailable && more.passes(c)
 	if c.Message == "" {
 		c.Message = "the service reported an error without a message"
 	}
 	return f.fail(kind, c)
+}
+
+// errorBody returns the body that an error response has for an error inside a successful
+// one: the error alone, without the members of the event or answer that has it. An error
+// event of Anthropic has the form of an error response.
+func (f Failures) errorBody(body []byte) []byte {
+	e := gjson.GetBytes(body, "error")
+	if !e.IsObject() || f.Service.Dialect == model.Anthropic {
+		return body
+	}
+	return []byte(`{"error":` + e.Raw + `}`)
 }
 
 // Transport classifies an error of sending the request or reading the response:
@@ -128,8 +144,19 @@ func (f Failures) Refuse(kind artel.Kind, format string, args ...any) error {
 
 func (f Failures) fail(kind artel.Kind, c *model.CallError) error {
 	c.Service = f.Service.ID
-	c.Message = artel.Shorten(redact(c.Message, f.Service.APIKey), 500)
-	c.Code = artel.Shorten(redact(c.Code, f.Service.APIKey), 100)
+	c.Message = artel.Shorten(redact(c.Message, f.Service), 500)
+	c.Code = artel.Shorten(redact(c.Code, f.Service), 100)
+	c.Dialect = f.Service.Dialect
+	for _, values := range c.Header {
+		for i, v := range values {
+			values[i] = redact(v, f.Service)
+		}
+	}
+	if c.Body = bytes.TrimSpace(c.Body); json.Valid(c.Body) {
+		c.Body = []byte(redact(string(c.Body), f.Service))
+	} else {
+		c.Body = nil
+	}
 	return f.wrap(kind, c)
 }
 
@@ -137,17 +164,41 @@ func (f Failures) wrap(kind artel.Kind, err error) error {
 	return &artel.Error{Op: f.Op, Subject: string(f.Service.ID), Kind: kind, Err: err}
 }
 
+// IsReturned reports whether a field of a response's header is sent on to clients
+// of the same dialect: what their libraries act on, and what identifies a request.
+func IsReturned(name string) bool {
+	switch name {
+	case "X-Request-Id", "Request-Id", "Retry-After", "Retry-After-Ms", "X-Should-Retry":
+		return true
+	}
+	return strings.HasPrefix(name, "X-Ratelimit-") || strings.HasPrefix(name, "Anthropic-Ratelimit-") || strings.HasPrefix(name, "Openai-")
+}
+
+// returnedHeader returns a copy of the fields that are returned.
+func returnedHeader(h http.Header) http.Header {
+	out := http.Header{}
+	for name, values := range h {
+		if IsReturned(name) {
+			out[name] = slices.Clone(values)
+		}
+	}
+	return out
+}
+
 // minKey is the shortest key that is redacted: placeholders such as "none" would
 // remove ordinary words from messages.
 const minKey = 6
 
-func redact(s string, key model.Secret) string {
-	k := key.Reveal()
-	if len(k) < minKey {
-		return s
+func redact(s string, service *model.Service) string {
+	for _, key := range append(slices.Collect(maps.Values(service.Extra.Header)), service.APIKey) {
+		k := key.Reveal()
+		if len(k) < minKey {
+			continue
+		}
+		mark := key.String()
+		s = strings.ReplaceAll(strings.ReplaceAll(s, k, mark), url.QueryEscape(k), mark)
 	}
-	mark := key.String()
-	return strings.ReplaceAll(strings.ReplaceAll(s, k, mark), url.QueryEscape(k), mark)
+	return s
 }
 
 // exhausted matches the errors of used-up quotas.
@@ -155,30 +206,32 @@ var exhausted = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)insufficient_quota|exceeded your current quota|billing`)
 })
 
-// statusOf returns the HTTP status of an error code or type; 0 for unknown ones.
-func statusOf(word string) int {
-	if status := rpcStatus(word); status != 0 {
-		return status
-	}
-	switch word {
-	case "invalid_request_error", "invalid_prompt", "context_length_exceeded":
-		return http.StatusBadRequest
-	case "authentication_error", "invalid_api_key":
-		return http.StatusUnauthorized
-	case "billing_error":
-		return http.StatusPaymentRequired
-	case "permission_error":
-		return http.StatusForbidden
-	case "not_found_error":
-		return http.StatusNotFound
-	case "request_too_large":
-		return http.StatusRequestEntityTooLarge
-	case "rate_limit_error", "rate_limit_exceeded", "insufficient_quota":
-		return http.StatusTooManyRequests
-	case "overloaded_error":
-		return http.StatusServiceUnavailable
-	}
-	return 0
+// statuses are the HTTP statuses of error codes and types.
+var statuses = map[string]int{
+	"invalid_request_error": http.StatusBadRequest, "invalid_prompt": http.StatusBadRequest, "context_length_exceeded": http.StatusBadRequest,
+	"authentication_error": http.StatusUnauthorized, "invalid_api_key": http.StatusUnauthorized,
+	"billing_error":     http.StatusPaymentRequired,
+	"permission_error":  http.StatusForbidden,
+	"not_found_error":   http.StatusNotFound,
+	"request_too_large": http.StatusRequestEntityTooLarge,
+	"rate_limit_error":  http.StatusTooManyRequests, "rate_limit_exceeded": http.StatusTooManyRequests, "insufficient_quota": http.StatusTooManyRequests,
+	"server_error": http.StatusInternalServerError, "api_error": http.StatusInternalServerError,
+	"timeout_error":    http.StatusGatewayTimeout,
+	"overloaded_error": 529, // of Anthropic's API
+}
+
+// rpcStatuses are the HTTP statuses of google.rpc.Code.
+var rpcStatuses = map[string]int{
+	"INVALID_ARGUMENT": http.StatusBadRequest, "FAILED_PRECONDITION": http.StatusBadRequest, "OUT_OF_RANGE": http.StatusBadRequest,
+	"UNAUTHENTICATED":   http.StatusUnauthorized,
+	"PERMISSION_DENIED": http.StatusForbidden,
+	"NOT_FOUND":         http.StatusNotFound,
+	"ABORTED":           http.StatusConflict, "ALREADY_EXISTS": http.StatusConflict,
+	"RESOURCE_EXHAUSTED": http.StatusTooManyRequests,
+	"UNIMPLEMENTED":      http.StatusNotImplemented,
+	"INTERNAL":           http.StatusInternalServerError, "UNKNOWN": http.StatusInternalServerError, "DATA_LOSS": http.StatusInternalServerError,
+	"UNAVAILABLE":       http.StatusServiceUnavailable,
+	"DEADLINE_EXCEEDED": http.StatusGatewayTimeout,
 }
 
 func kindOf(status int, c *model.CallError) artel.Kind {
@@ -197,7 +250,7 @@ func kindOf(status int, c *model.CallError) artel.Kind {
 		return artel.Unavailable
 	case c.Refusal.Class == model.RefusedContext, c.Refusal.Class == model.RefusedRequest:
 		return artel.TooLarge
-	case c.Refusal.Class != "" && c.Refusal.Class != model.RefusedThought:
+	case c.Refusal.Class != "" && c.Refusal.Class != model.RefusedThought && c.Refusal.Class != model.RefusedFilter:
 		return artel.Unsupported
 	case status == 500:
 		return artel.Unavailable
@@ -216,7 +269,7 @@ func refusalOf(status int, c *model.CallError) model.Refusal {
 
 // describe finds the message and the code in the error bodies that servers write:
 // {"error":{…}}, {"error":"…"}, {"message":…}, {"detail":…}, any of these in a
-// list, or plain text.
+// list, {"response":{"error":{…}}}, or plain text.
 func describe(body []byte) (*model.CallError, details) {
 	body = bytes.TrimSpace(body)
 	var list []json.RawMessage
@@ -229,6 +282,12 @@ func describe(body []byte) (*model.CallError, details) {
 			return &model.CallError{Message: "the answer is a web page, not the API's; check the base URL"}, details{}
 		}
 		return &model.CallError{Message: strings.ToValidUTF8(string(body), "\uFFFD")}, details{}
+	}
+	var failed struct {
+		Response struct{ Error json.RawMessage }
+	} // an event of Responses
+	if fields["error"] == nil && json.Unmarshal(body, &failed) == nil && len(failed.Response.Error) > 0 {
+		fields["error"] = failed.Response.Error
 	}
 	if inner := fields["error"]; len(inner) > 0 {
 		var nested map[string]json.RawMessage
@@ -247,7 +306,7 @@ func describe(body []byte) (*model.CallError, details) {
 			break
 		}
 	}
-	if status := plain(fields["status"]); rpcStatus(status) != 0 {
+	if status := plain(fields["status"]); rpcStatuses[status] != 0 {
 		c.Code = status // says more than its number
 	}
 	return c, readDetails(fields["details"])

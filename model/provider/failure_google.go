@@ -4,7 +4,6 @@ package provider
 
 import (
 	"encoding/json"
-	"net/http"
 	"strings"
 	"time"
 
@@ -58,32 +57,4 @@ func readDetails(raw json.RawMessage) (d details) {
 		}
 	}
 	return d
-}
-
-// rpcStatus returns the HTTP status of a code of google.rpc.Code; 0 for other
-// words.
-func rpcStatus(word string) int {
-	switch word {
-	case "INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE":
-		return http.StatusBadRequest
-	case "UNAUTHENTICATED":
-		return http.StatusUnauthorized
-	case "PERMISSION_DENIED":
-		return http.StatusForbidden
-	case "NOT_FOUND":
-		return http.StatusNotFound
-	case "ABORTED", "ALREADY_EXISTS":
-		return http.StatusConflict
-	case "RESOURCE_EXHAUSTED":
-		return http.StatusTooManyRequests
-	case "UNIMPLEMENTED":
-		return http.StatusNotImplemented
-	case "INTERNAL", "UNKNOWN", "DATA_LOSS":
-		return http.StatusInternalServerError
-	case "UNAVAILABLE":
-		return http.StatusServiceUnavailable
-	case "DEADLINE_EXCEEDED":
-		return http.StatusGatewayTimeout
-	}
-	return 0
 }

@@ -19,7 +19,7 @@ import (
 const key = "sk-very/secret+key"
 
 func failures() provider.Failures {
-	return provider.Failures{Op: "test.Generate", Service: model.Service{ID: "svc", APIKey: key}}
+	return provider.Failures{Op: "test.Generate", Service: &model.Service{ID: "svc", APIKey: key}}
 }
 
 func TestStatus(t *testing.T) {
@@ -97,10 +97,58 @@ func TestReported(t *testing.T) {
 	}
 }
 
+// TestStatusOfReportedErrors: an error inside a successful response has the status that
+// the API has for it.
+func TestStatusOfReportedErrors(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]struct {
+		status  int
+		message string
+	}{
+		`{"error":{"message":"boom","type":"server_error","code":500}}`:                                                                  {500, "boom"},
+		`{"error":{"message":"boom","type":"server_error","code":null}}`:                                                                 {500, "boom"},
+		`{"type":"error","error":{"type":"api_error","message":"boom"}}`:                                                                 {500, "boom"},
+		`{"type":"error","error":{"type":"overloaded_error","message":"boom"}}`:                                                          {529, "boom"},
+		`{"type":"error","error":{"type":"timeout_error","message":"boom"}}`:                                                             {504, "boom"},
+		`{"type":"error","error":{"type":"rate_limit_error","message":"boom"}}`:                                                          {429, "boom"},
+		`{"type":"error","code":"server_error","message":"boom","sequence_number":1}`:                                                    {500, "boom"},
+		`{"type":"response.failed","response":{"id":"r","status":"failed","error":{"code":"server_error","message":"boom"}}}`:            {500, "boom"},
+		`{"type":"response.failed","response":{"id":"r","status":"failed","error":{"code":"rate_limit_exceeded","message":"too many"}}}`: {429, "too many"},
+		`{"error":{"code":500,"message":"boom","status":"INTERNAL"}}`:                                                                    {500, "boom"},
+		`{"error":{"message":"boom","status":"UNAVAILABLE"}}`:                                                                            {503, "boom"},
+		`{"error":{"message":"maximum context length is 8"}}`:                                                                            {400, "maximum context length is 8"},
+		`{"error":{"message":"what"}}`:                                                                                                   {502, "what"},
+	} {
+		c, _ := errors.AsType[*model.CallError](failures().Reported([]byte(body)))
+		if c == nil || c.Status != want.status || c.Message != want.message {
+			t.Errorf("%s: %+v", body, c)
+		}
+	}
+}
+
 func TestTransportHidesTheAddress(t *testing.T) {
 	t.Parallel()
 	err := failures().Transport(t.Context(), &url.Error{Op: "Post", URL: "https://host/?key=" + key, Err: errors.New("refused by " + url.QueryEscape(key))})
 	if s := err.Error(); strings.Contains(s, key) || strings.Contains(s, url.QueryEscape(key)) || !strings.Contains(s, "refused") {
 		t.Errorf("got %q", s)
+	}
+}
+
+// TestRefusedFields: the field that a model refuses is found in the errors of several
+// servers.
+func TestRefusedFields(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"error":{"message":"Unsupported value: 'temperature' does not support 0.2 with this model.","param":"temperature","code":"unsupported_value"}}`:                                    "temperature",
+		`{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not permitted","input":1}]},"type":"invalid_request_message_error"}`: "seed",
+		`{"detail":[{"type":"extra_forbidden","loc":["body","reasoning_effort"],"msg":"Extra inputs are not permitted"}]}`:                                                                   "reasoning_effort",
+		`{"type":"error","error":{"type":"invalid_request_error","message":"` + "`temperature`" + ` is deprecated for this model."}}`:                                                        "temperature",
+		`{"error":{"code":400,"message":"Penalty is not enabled for models/gemini-2.5-pro","status":"INVALID_ARGUMENT"}}`:                                                                    "penalties",
+		`{"error":{"message":"property 'verbosity' is unsupported","type":"invalid_request_error"}}`:                                                                                         "verbosity",
+	} {
+		call, ok := errors.AsType[*model.CallError](failures().Status(400, http.Header{}, []byte(body), time.Now()))
+		if !ok || call.Refusal.Field != want {
+			t.Errorf("%s: %+v, want %s", body, call, want)
+		}
 	}
 }

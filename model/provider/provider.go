@@ -9,7 +9,8 @@
 // whose blobs are base64-encoded while they are sent, reads the response as an
 // [Answer], and reports errors with [Failures]. As a server it reads a request with
 // [Extract], which decodes the media while the request arrives. Requests that
-// clients wrote in the dialect itself go through [Forwarder].
+// clients wrote in the dialect itself go through [Forwarder]; an [Editor] finds and
+// edits what has to change in their JSON.
 //
 // Memory does not grow with the size of media, a body is never silently short, and
 // a key never appears in an error. [model.Caller] adds retries and time limits.

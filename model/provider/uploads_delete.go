@@ -26,7 +26,7 @@ const (
 type FileDeleter interface {
 	// DeleteFile deletes the file with the service's own name. The error is
 	// classified like Generate's; for a missing file it may be nil or not.
-	DeleteFile(ctx context.Context, service model.Service, name string) error
+	DeleteFile(ctx context.Context, service *model.Service, name string) error
 }
 
 // Drop removes the files with these digests from the record and queues their
@@ -137,7 +137,7 @@ func (h *Uploads) deleteQueued(ctx context.Context, services []model.Service, dr
 			continue // the service is no longer configured: the file expires
 		}
 		limited, stop := context.WithTimeout(ctx, deletionTimeout)
-		err := droppers[s.Dialect].DeleteFile(limited, s, row.Name)
+		err := droppers[s.Dialect].DeleteFile(limited, &s, row.Name)
 		stop()
 		if c, is := errors.AsType[*model.CallError](err); err != nil && !(is && (c.Status == http.StatusNotFound || c.Status == http.StatusGone)) {
 			if ctx.Err() == nil {

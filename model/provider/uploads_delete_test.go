@@ -25,7 +25,7 @@ type dropper struct {
 }
 
 // DeleteFile implements [provider.FileDeleter].
-func (d *dropper) DeleteFile(_ context.Context, s model.Service, name string) error {
+func (d *dropper) DeleteFile(_ context.Context, s *model.Service, name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked = append(d.asked, string(s.ID)+" "+name)

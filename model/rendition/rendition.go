@@ -26,6 +26,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/media/pdf"
 	"github.com/artelhq/artel/media/picture"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/store"
@@ -38,6 +39,7 @@ type Config struct {
 	Blobs    blob.Store
 	Caller   *model.Caller
 	Services *model.Registry
+	PDF      *pdf.Engine // draws pages of PDFs; nil: none are drawn
 	Options  Options
 }
 
@@ -75,6 +77,30 @@ type Maker struct {
 	memory     *semaphore.Weighted // bytes of pictures being decoded
 	calls      *semaphore.Weighted // concurrent calls of services
 	cachedOnly bool                // makes no calls
+	reported   func(Call)          // nil: calls are not reported
+}
+
+// A Call is a call of a service, also one whose answer broke off.
+type Call struct {
+	Service model.Service
+	Request *model.Request // of a caption; nil: of a transcript
+	Text    string         // of the answer
+	Usage   artel.Usage    // as reported; zero: nothing was
+}
+
+// Reporting returns a maker that passes its calls to reported, from the goroutine
+// that makes them. A rendition that another caller is already making is reported
+// to that one.
+func (m *Maker) Reporting(reported func(Call)) *Maker {
+	c := *m
+	c.reported = reported
+	return &c
+}
+
+func (m *Maker) report(c Call) {
+	if m.reported != nil {
+		m.reported(c)
+	}
 }
 
 // CodePending is the error code for text that would need a call, which a maker of

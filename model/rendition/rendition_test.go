@@ -29,6 +29,7 @@ import (
 	"github.com/artelhq/artel/model/provider/openai"
 	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/sqlite/sqlitetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,11 +70,7 @@ type bench struct {
 
 func newBench(t *testing.T, o rendition.Options) *bench {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := sqlitetest.Open(t, sqlite.Memory)
 	b := &bench{t: t, blobs: &watched{Store: blob.NewMemory()}, server: fake.OpenAI(fake.Options{}), now: time.Now()}
 	web := httptest.NewServer(b.server)
 	t.Cleanup(web.Close)

@@ -55,10 +55,14 @@ func (m *Maker) service(id artel.ServiceID) (model.Service, bool) {
 	return s, ok && s.Callable()
 }
 
-// Words returns the caption of a picture, and the transcript of anything else.
+// Words returns the caption of a picture, the text of the pages of a scanned PDF of s.Pages
+// pages, at most [MaxPages], and the transcript of anything else.
 func (m *Maker) Words(ctx context.Context, owner artel.Owner, s Source) (Text, error) {
-	if s.Kind == artel.KindImage {
+	switch {
+	case s.Kind == artel.KindImage:
 		return m.Caption(ctx, owner, s)
+	case s.MediaType == typePDF:
+		return m.readPages(ctx, owner, s)
 	}
 	return m.Transcript(ctx, owner, s)
 }
@@ -82,10 +86,14 @@ func (m *Maker) Transcript(ctx context.Context, owner artel.Owner, s Source) (Te
 	service.Model = cmp.Or(t.Model, service.Model)
 	form := fmt.Sprintf("transcript/1;service=%s;model=%s;language=%s;type=%s", id, service.Model, t.Language, s.MediaType)
 	return m.words(ctx, owner, s, form, id, func(ctx context.Context, src blob.Reader) (string, error) {
-		return m.cfg.Caller.Transcribe(ctx, &model.Recording{
+		text, err := m.cfg.Caller.Transcribe(ctx, &model.Recording{
 			Service: service, Language: t.Language,
 			Media: artel.Media{Ref: artel.BlobRef(s.Digest), MediaType: s.MediaType, Kind: s.Kind, Size: src.Size()},
 		})
+		if err == nil {
+			m.report(Call{Service: service, Text: text})
+		}
+		return text, err
 	})
 }
 
@@ -149,11 +157,14 @@ func (m *Maker) shown(ctx context.Context, owner artel.Owner, s Source, c model.
 
 // ask returns the text of a model's answer.
 func (m *Maker) ask(ctx context.Context, r *model.Request) (string, error) {
-	text, _, err := m.cfg.Caller.CallText(ctx, r)
-	if err == nil && strings.TrimSpace(text) == "" {
+	a, err := m.cfg.Caller.CallText(ctx, r)
+	if a.Started {
+		m.report(Call{Service: r.Service, Request: r, Text: a.Text, Usage: a.End.Usage})
+	}
+	if err == nil && strings.TrimSpace(a.Text) == "" {
 		err = artel.Errorf(artel.Unavailable, "rendition.Caption", string(r.Service.ID), "the model said nothing about the picture")
 	}
-	return text, err
+	return a.Text, err
 }
 
 // words returns a stored text, or makes it with say.

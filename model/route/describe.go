@@ -55,6 +55,9 @@ func nameOf(m artel.Media, l phrase.Locale) string {
 	if n := flatten(string(m.Ref.Artifact), maxName); n != "" {
 		return n
 	}
+	if strings.HasPrefix(m.MediaType, "image/") {
+		return l.Say(phrase.RouteNoNamePicture, nil)
+	}
 	return l.Say(phrase.RouteNoName, nil)
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/extract"
 	"github.com/artelhq/artel/media/picture"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/route"
@@ -111,11 +112,9 @@ func TestMakers(t *testing.T) {
 		b := &body{data: []byte("the old bytes")}
 		s := source(c.kind, c.mediaType, b)
 		made := 0
-		text := func(said string) func() (string, error) {
-			return func() (string, error) { made++; return said, c.fail }
-		}
 		s.Makers = route.Makers{
-			Extract: text("the text"), Transcribe: text("the words"),
+			Extract:    func() (extract.Extracted, error) { made++; return extract.Extracted{Text: "the text"}, c.fail },
+			Transcribe: func(int) (string, error) { made++; return "the words", c.fail },
 			Convert: func(f picture.Form) (route.Converted, error) {
 				made++
 				if !slices.Equal(f.Types, []string{picture.PNG}) {
@@ -189,13 +188,14 @@ func TestInvariants(t *testing.T) {
 		s.Info.Width, s.Info.Height, s.Info.Pages = rapid.IntRange(-1, 20_000).Draw(t, "width"), rapid.IntRange(-1, 20_000).Draw(t, "height"), rapid.IntRange(-1, 20).Draw(t, "pages")
 		s.ReadAs = rapid.SampledFrom([]string{"", "abc"}).Draw(t, "read as")
 		fails := rapid.Bool().Draw(t, "fails")
-		text := func() (string, error) {
-			if fails {
-				return "half of it", errors.New("no")
-			}
-			return "made of it", nil
+		var no error
+		if fails {
+			no = errors.New("no")
 		}
-		s.Makers = route.Makers{Extract: text, Transcribe: text, Convert: func(picture.Form) (route.Converted, error) {
+		text := extract.Extracted{Text: "made of it", Pages: rapid.IntRange(0, 9).Draw(t, "drawable"), Doubt: rapid.SampledFrom([]string{"", "scanned"}).Draw(t, "doubt")}
+		s.Makers = route.Makers{Extract: func() (extract.Extracted, error) { return text, no }, Transcribe: func(int) (string, error) { return "made of it", no }, Pages: func(first, last int, _ picture.Form) ([]route.Converted, error) {
+			return drawn(first, last), no
+		}, Convert: func(picture.Form) (route.Converted, error) {
 			if fails {
 				return route.Converted{}, errors.New("no")
 			}
@@ -216,7 +216,7 @@ func TestInvariants(t *testing.T) {
 		target := route.Target{Capabilities: c, Forms: route.Forms{
 			Converted: rapid.Bool().Draw(t, "converted"), Extracted: rapid.Bool().Draw(t, "extracted"), Transcribed: rapid.Bool().Draw(t, "transcribed"),
 			Transcriber: rapid.SampledFrom([]artel.ServiceID{"", "ear"}).Draw(t, "ear"), Captioner: rapid.SampledFrom([]artel.ServiceID{"", "eye"}).Draw(t, "eye"),
-			MaxRecording: rapid.Int64Range(-1, 500).Draw(t, "recording"),
+			MaxRecording: rapid.Int64Range(-1, 500).Draw(t, "recording"), Pages: rapid.Bool().Draw(t, "draws"),
 		}}
 		r := route.New(s, target, phrase.English)
 		var first, second bytes.Buffer
@@ -259,4 +259,27 @@ func TestInvariants(t *testing.T) {
 			t.Fatalf("%d opened, %d still open", b.opened, b.open)
 		}
 	})
+}
+
+// TestDoubtful says what replaces the doubtful text of a PDF.
+func TestDoubtful(t *testing.T) {
+	pdf := artel.MediaInfo{MediaType: "application/pdf", Kind: artel.KindDocument, Size: 1}
+	extracted := artel.Route{Step: artel.StepExtracted, Routing: artel.RoutingText, Reason: artel.ReasonCapabilityMissing}
+	sees := can(artel.CanVision)
+	read := route.Forms{Pages: true, Transcribed: true, Captioner: "eye"}
+	for name, c := range map[string]struct {
+		m    artel.MediaInfo
+		t    route.Target
+		want artel.Step
+	}{
+		"pictures":         {pdf, route.Target{Capabilities: sees, Forms: read}, artel.StepConverted},
+		"words":            {pdf, route.Target{Forms: read}, artel.StepTranscribed},
+		"nobody reads":     {pdf, route.Target{Forms: route.Forms{Pages: true}}, artel.StepExtracted},
+		"nothing draws":    {pdf, route.Target{Capabilities: sees, Forms: route.Forms{Transcribed: true, Captioner: "eye"}}, artel.StepExtracted},
+		"not of that type": {artel.MediaInfo{MediaType: "application/rtf", Kind: artel.KindDocument, Size: 1}, route.Target{Capabilities: sees, Forms: read}, artel.StepExtracted},
+	} {
+		if got := route.Doubtful(extracted, c.m, c.t); got.Step != c.want || got.Reason != extracted.Reason {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/extract"
 	"github.com/artelhq/artel/media/picture"
 )
 
@@ -45,9 +46,14 @@ type Source struct {
 // Makers make other forms of the bytes of a [Source]. Each is called only if the
 // route needs its form. If it is nil or fails, the result is a description.
 type Makers struct {
-	Extract    func() (string, error) // the text of a document
-	Transcribe func() (string, error) // the transcript of a recording or the caption of a picture
+	Extract func() (extract.Extracted, error)
+	// Transcribe returns the transcript of a recording, the caption of a picture, or the
+	// text that a service reads on the pages of a document, of which there are that many.
+	Transcribe func(pages int) (string, error)
 	Convert    func(picture.Form) (Converted, error)
+	// Pages draws the pages of a document from first to last, from 1 on: those that exist,
+	// and no more than it draws at once.
+	Pages func(first, last int, f picture.Form) ([]Converted, error)
 }
 
 // Converted is a picture in another form.
@@ -61,10 +67,14 @@ func InMemory(p picture.Picture, err error) (Converted, error) {
 	if err != nil {
 		return Converted{}, err
 	}
+	return inMemory(p), nil
+}
+
+func inMemory(p picture.Picture) Converted {
 	return Converted{
 		Info: artel.MediaInfo{MediaType: p.MediaType, Kind: artel.KindImage, Size: int64(len(p.Data)), Width: p.Width, Height: p.Height},
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.Data)), nil },
-	}, nil
+	}
 }
 
 var errNoMaker = errors.New("no maker for this form")
@@ -85,7 +95,11 @@ var errNoMaker = errors.New("no maker for this form")
 //	isBinary           whether the bytes are not text
 //	step, reason       the form, and why; see [artel.Step] and [artel.Reason]
 //	need               the missing capability, or null
-//	sent               {mimeType, size, width, height} of the payload, if step is converted
+//	sent               {mimeType, size, width, height} of the payload, if step is converted;
+//	                   of pages {mimeType, size, pages, pagesLeft}: how many are in the result
+//	                   and how many of the document are not
+//	furtherPages       if pages of a document are the payload: those after the first, which is
+//	                   imageUrl, in the same form
 //	suggestedServices  ids of services that accept it
 //
 // If the source has a URL, it replaces a payload over [InlineLimit]: as
@@ -101,6 +115,8 @@ type Result struct {
 	locale   phrase.Locale
 	readable bool          // the tool read_artifact returns its text
 	form     *picture.Form // to convert it to
+	pages    []Converted   // of the source, in place of it
+	left     int           // pages of the source that are not in pages
 }
 
 // Metadata describes the source of a [Result]. Type is the media kind; BinaryType
@@ -120,21 +136,17 @@ type Metadata struct {
 // cannot be read the result says so, and a form that cannot be made becomes a
 // description.
 func New(s Source, t Target, l phrase.Locale) *Result {
-	m := artel.Media{
-		Ref: artel.Ref{Artifact: artel.ArtifactID(s.ID)}, Filename: s.Filename,
-		MediaType: s.Info.MediaType, Kind: s.Info.Kind, Size: s.Info.Size,
-	}
-	r := &Result{
-		Route: Decide(s.Info, t), IsBinary: s.Info.IsBinary(),
-		Metadata: metadata(s), source: s, media: m, locale: l,
-	}
-	r.readable = s.ReadAs != "" && t.Forms.Readable(s.Info)
+	r := newResult(s, t, l)
+	m := r.media
 	switch r.Route.Step {
 	case artel.StepExtracted:
-		return r.fill(s.Makers.Extract)
+		return r.extract(t)
 	case artel.StepTranscribed:
-		return r.fill(s.Makers.Transcribe)
+		return r.transcribe(0)
 	case artel.StepDescribed:
+		if paged(s.Info) && t.Forms.Pages && sees(t) {
+			return r.extract(t)
+		}
 		r.describe()
 	default:
 		if r.Route.Reason != artel.ReasonText {
@@ -154,11 +166,57 @@ func New(s Source, t Target, l phrase.Locale) *Result {
 	return r
 }
 
-// fill fills in the text that maker makes, or describes the source if that fails.
-func (r *Result) fill(maker func() (string, error)) *Result {
+// newResult returns the result of the decision, without content.
+func newResult(s Source, t Target, l phrase.Locale) *Result {
+	return &Result{
+		Route: Decide(s.Info, t), IsBinary: s.Info.IsBinary(), Metadata: metadata(s), source: s, locale: l,
+		media: artel.Media{
+			Ref: artel.Ref{Artifact: artel.ArtifactID(s.ID)}, Filename: s.Filename,
+			MediaType: s.Info.MediaType, Kind: s.Info.Kind, Size: s.Info.Size,
+		},
+		readable: s.ReadAs != "" && t.Forms.Readable(s.Info),
+	}
+}
+
+// extract fills in the text of the document. If it is doubtful, the pages of the document
+// are the payload, or their text as a service reads it, as far as t allows that; if these
+// cannot be made, the doubtful text remains.
+func (r *Result) extract(t Target) *Result {
+	var x extract.Extracted
 	err := errNoMaker
-	if maker != nil {
-		r.Content, err = maker()
+	if maker := r.source.Makers.Extract; maker != nil {
+		x, err = maker()
+	}
+	if err == nil && x.Doubt != "" {
+		better := *r
+		better.Route = Doubtful(r.Route, r.source.Info, t)
+		switch better.Route.Step {
+		case artel.StepConverted:
+			if better.draw(t, 1, x.Pages, x.Pages) == nil {
+				return &better
+			}
+		case artel.StepTranscribed:
+			if better.transcribe(x.Pages); better.Route.Step == artel.StepTranscribed {
+				return &better
+			}
+		}
+	}
+	switch {
+	case r.Route.Step == artel.StepDescribed:
+		r.describe()
+	case err != nil:
+		r.fallBack()
+	default:
+		r.Content = x.Text
+	}
+	return r
+}
+
+// transcribe fills in the words of the source, which has that many pages, or describes it.
+func (r *Result) transcribe(pages int) *Result {
+	err := errNoMaker
+	if maker := r.source.Makers.Transcribe; maker != nil {
+		r.Content, err = maker(pages)
 	}
 	if err != nil {
 		r.fallBack()
@@ -256,8 +314,11 @@ func (r *Result) encode(ctx context.Context, w io.Writer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if r.form != nil {
+	switch {
+	case r.form != nil:
 		return r.encodeConverted(ctx, w)
+	case r.pages != nil:
+		return r.encodePages(ctx, w)
 	}
 	if !r.Native() {
 		return writeAll(w, r.head(nil), []byte("}\n"))
@@ -292,7 +353,7 @@ func (r *Result) encodeConverted(ctx context.Context, w io.Writer) error {
 		d.fallBack()
 		return writeAll(w, d.head(nil), []byte("}\n"))
 	}
-	return r.stream(ctx, w, body, c.Info, &sent{c.Info.MediaType, c.Info.Size, c.Info.Width, c.Info.Height})
+	return r.stream(ctx, w, body, c.Info, &sent{MimeType: c.Info.MediaType, Size: c.Info.Size, Width: c.Info.Width, Height: c.Info.Height})
 }
 
 // stream writes a result with the payload in body, and closes body.
@@ -325,6 +386,9 @@ type sent struct {
 	Size     int64  `json:"size"` // bytes
 	Width    int    `json:"width,omitempty"`
 	Height   int    `json:"height,omitempty"`
+
+	Pages     int `json:"pages,omitempty"` // of a document
+	PagesLeft int `json:"pagesLeft,omitempty"`
 }
 
 // head is the JSON of r without its payload and without the closing brace.

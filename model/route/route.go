@@ -46,6 +46,7 @@ type Forms struct {
 	Converted   bool // pictures may be scaled or re-encoded
 	Extracted   bool // text may be extracted from documents
 	Transcribed bool // recordings may be transcribed and pictures captioned
+	Pages       bool // pages of PDFs may be drawn
 
 	Transcriber  artel.ServiceID // transcribes recordings; "": none
 	MaxRecording int64           // bytes; 0: not limited
@@ -85,6 +86,12 @@ func Decide(m artel.MediaInfo, t Target) artel.Route {
 	r := artel.Route{ContentType: contentBinary, Routing: artel.RoutingText, Step: artel.StepDescribed}
 	if m.Kind == artel.KindImage {
 		r.ContentType = contentImage
+	}
+	if m.IsLargeText() { // its beginning says more to a model than the file
+		if r.Reason = artel.ReasonOverLimit; t.Forms.Extracted {
+			r.Step, r.Reason = artel.StepExtracted, artel.ReasonText
+		}
+		return r
 	}
 	need := m.Kind.Needs()
 	able := able(t.Capabilities, need)
@@ -126,6 +133,28 @@ func Decide(m artel.MediaInfo, t Target) artel.Route {
 	return r
 }
 
+// Doubtful returns the route for a PDF whose text turned out to be missing or doubtful, if r
+// is that text or a description: its pages as pictures if t sees, else their text as the
+// captioner reads it instead of the doubtful text, else r.
+func Doubtful(r artel.Route, m artel.MediaInfo, t Target) artel.Route {
+	switch {
+	case r.Routing != artel.RoutingText || !paged(m) || !t.Forms.Pages:
+	case sees(t):
+		r.Step, r.Routing = artel.StepConverted, artel.RoutingImage
+	case r.Step == artel.StepExtracted && t.Forms.Transcribed && t.Forms.Captioner != "":
+		r.Step = artel.StepTranscribed
+	}
+	return r
+}
+
+// paged reports whether m has pages that can be drawn.
+func paged(m artel.MediaInfo) bool { return m.MediaType == "application/pdf" && m.Size > 0 }
+
+// sees reports whether t takes pictures that are made for it.
+func sees(t Target) bool {
+	return t.Capabilities.Has(artel.CanVision) && t.Capabilities.PictureForm().Possible()
+}
+
 // Fallback returns the route for content whose form r could not be made.
 func Fallback(r artel.Route) artel.Route {
 	r.Step, r.Routing, r.Reason = artel.StepDescribed, artel.RoutingText, artel.ReasonNotMade
@@ -146,7 +175,7 @@ func (f Forms) transcribes(m artel.MediaInfo) bool {
 
 // Readable reports whether text can be extracted from, or transcribed of, m.
 func (f Forms) Readable(m artel.MediaInfo) bool {
-	return m.IsBinary() && m.Size > 0 && (extract.Supports(m.MediaType) || f.transcribes(m))
+	return m.IsBinary() && m.Size > 0 && (m.IsLargeText() || extract.Supports(m.MediaType) || f.transcribes(m))
 }
 
 // convertible reports whether m can be converted to a picture for t.

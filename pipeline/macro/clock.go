@@ -5,6 +5,7 @@ package macro
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -104,6 +105,42 @@ var clockForms = map[string]func(time.Time) (string, error){
 	"date_cn_uppercase":     func(t time.Time) (string, error) { return dateUpper(t), nil },
 	"time_cn_uppercase":     func(t time.Time) (string, error) { return timeUpper(t), nil },
 	"datetime_cn_uppercase": func(t time.Time) (string, error) { return dateUpper(t) + " " + timeUpper(t), nil },
+}
+
+// timeUTC writes the time at an offset from UTC in hours.
+func timeUTC(e *Expander, c call) (string, error) {
+	hours, err := strconv.Atoi(strings.TrimPrefix(c.args[0], "+"))
+	if err != nil || hours < -14 || hours > 14 {
+		return "", errors.New("it takes the hours from UTC, -14 to +14")
+	}
+	return e.c.Now.In(time.FixedZone("", hours*3600)).Format("3:04 PM"), nil
+}
+
+// Duration describes a time span in English words, such as "5 minutes".
+func Duration(d time.Duration) string {
+	d = d.Abs()
+	if d < 45*time.Second {
+		return "a few seconds"
+	}
+	for _, u := range []struct {
+		one    string
+		length time.Duration
+		limit  float64 // of the rounded number from which on the next unit is used
+	}{
+		{"minute", time.Minute, 45}, {"hour", time.Hour, 22}, {"day", 24 * time.Hour, 26}, {"month", 730 * time.Hour, 11}, {"year", 8766 * time.Hour, math.Inf(1)},
+	} {
+		n := math.Round(float64(d) / float64(u.length))
+		switch {
+		case n >= u.limit:
+			continue
+		case n > 1:
+			return fmt.Sprintf("%d %ss", int(n), u.one)
+		case u.one == "hour":
+			return "an hour"
+		}
+		return "a " + u.one
+	}
+	return ""
 }
 
 func layout(form string) func(time.Time) (string, error) {

@@ -17,6 +17,9 @@
 // macros in it, and the result names it. {{trim}} removes all white space on
 // both sides of itself, including that of adjacent values.
 //
+// {{// text}} is a comment: nothing stands in its place, and macros in it are not
+// expanded.
+//
 // The package is pure: time, randomness, names and variables are inputs. Time
 // and output are linear in the text and in the values, and both are bounded.
 package macro
@@ -229,6 +232,14 @@ func (x *expansion) expand(from, to, depth int) (string, error) {
 		if s == nil {
 			break
 		}
+		if x.isComment(s) {
+			x.literal(&out, at, s.open)
+			at = s.close + 2
+			for x.next < len(x.found) && x.found[x.next].open < at {
+				x.next++
+			}
+			continue
+		}
 		name, args := x.nameAndArgs(s)
 		if s.close < 0 || name == "" {
 			x.next++ // the braces are text
@@ -268,6 +279,11 @@ func (x *expansion) nextMacro(end int) *span {
 		return nil
 	}
 	return &x.found[x.next]
+}
+
+// isComment reports whether a macro is a comment.
+func (x *expansion) isComment(s *span) bool {
+	return s.close >= 0 && strings.HasPrefix(strings.TrimLeftFunc(x.src[s.open+2:s.close], unicode.IsSpace), "//")
 }
 
 // nameAndArgs returns the name of a macro and the offsets of its arguments,

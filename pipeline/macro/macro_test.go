@@ -75,7 +75,7 @@ func TestExpand(t *testing.T) {
 		"too many arguments":    {text: "{{user::x}}", want: "{{user::x}}", unknown: []string{"user"}},
 		"too few arguments":     {text: "{{setvar::x}}{{roll}}{{random}}{{pick}}", want: "{{setvar::x}}{{roll}}{{random}}{{pick}}", unknown: []string{"setvar", "roll", "random", "pick"}},
 		"twice":                 {text: "{{nope}}{{nope}}", want: "{{nope}}{{nope}}", unknown: []string{"nope"}},
-		"bad dice":              {text: "{{roll::d6}}{{roll::0d6}}{{roll::101d6}}{{roll::1d1001}}{{roll::-1d6}}{{roll::+1d6}}", want: "{{roll::d6}}{{roll::0d6}}{{roll::101d6}}{{roll::1d1001}}{{roll::-1d6}}{{roll::+1d6}}", unknown: []string{"roll"}},
+		"bad dice":              {text: "{{roll::0d6}}{{roll::101d6}}{{roll::1d1001}}{{roll::-1d6}}{{roll::+1d6}}", want: "{{roll::0d6}}{{roll::101d6}}{{roll::1d1001}}{{roll::-1d6}}{{roll::+1d6}}", unknown: []string{"roll"}},
 		"one side":              {text: "{{roll::1d1}} {{roll::3D1}}", want: "1 3 (1, 1, 1)"},
 		"bad numbers":           {text: "{{randomInt::2::1}}{{randomInt::a::b}}{{repeat::x::1001}}{{repeat::x::-1}}", want: "{{randomInt::2::1}}{{randomInt::a::b}}{{repeat::x::1001}}{{repeat::x::-1}}", unknown: []string{"randomInt", "repeat"}},
 		"one number":            {text: "{{randomInt::3::3}}", want: "3"},

@@ -34,7 +34,8 @@ import (
 type Answer struct {
 	Version  int        `json:"version"`
 	Messages []Replaced `json:"messages"`
-	Logs     []Log      `json:"logs,omitempty"` // for the record
+	Logs     []Log      `json:"logs,omitempty"`  // for the record
+	Board    Board      `json:"board,omitempty"` // changes of shared values; null removes one
 	Error    string     `json:"error,omitempty"`
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/process"
 	"github.com/artelhq/artel/pipeline"
 )
 
@@ -35,8 +36,7 @@ const maxNotes = 2000
 
 // Processor returns a processor that runs the command for every build. A
 // missing program is of kind Invalid. On a timeout or too much output, the
-// program is killed together with all processes that it started, on systems
-// with process groups.
+// program is killed together with all processes that it started.
 func (c Command) Processor(id string, o Options) (pipeline.Processor, error) {
 	if len(c.Args) == 0 || c.Args[0] == "" {
 		return pipeline.Processor{}, artel.Errorf(artel.Invalid, "plugin.New", id, "the command is missing")
@@ -62,10 +62,13 @@ func (c Command) ask(ctx context.Context, draft []byte, limit int64) ([]byte, st
 	cmd.Dir, cmd.Env = c.Dir, c.environ()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(draft), out, notes
 	cmd.WaitDelay = waitDelay
-	endGroup := grouped(cmd)
-	cmd.Cancel = endGroup
-	err := cmd.Run()
-	_ = endGroup() // kill remaining processes
+	group := process.Lead(cmd)
+	err := cmd.Start()
+	if err == nil {
+		_ = group.Started() // without it the command alone is ended
+		err = cmd.Wait()
+	}
+	_ = group.Kill() // remaining processes
 	if ctx.Err() != nil {
 		return nil, notes.String(), context.Cause(ctx)
 	}

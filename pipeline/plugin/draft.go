@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -27,7 +28,47 @@ type Draft struct {
 	User         User                 `json:"user"`
 	Locale       phrase.Locale        `json:"locale,omitempty"`
 	Now          time.Time            `json:"now,omitzero"`
+	Board        Board                `json:"board,omitempty"`
 	Messages     []Message            `json:"messages"`
+}
+
+// A Board holds values that processors of one build share, any JSON by name. An
+// [Answer] sets values, and removes those that it sets to null. Processors in Go
+// read it with [pipeline.Value] and replace it with [pipeline.Set]; they do not
+// write into it. It is neither stored nor sent to the model.
+type Board map[string]json.RawMessage
+
+// The limits of a [Board].
+const (
+	maxBoardKey  = 100     // bytes of a name
+	maxBoardKeys = 1000    // values
+	maxBoard     = 1 << 20 // bytes of names and values
+)
+
+// with returns the board with the changes of an answer.
+func (b Board) with(changes Board) (Board, error) {
+	out := maps.Clone(b)
+	if out == nil {
+		out = Board{}
+	}
+	for key, value := range changes {
+		if key == "" || len(key) > maxBoardKey {
+			return nil, refuse("board: a name has 1 to %d bytes, and %q has %d", maxBoardKey, artel.Shorten(key, 40), len(key))
+		}
+		if string(value) == "null" || value == nil {
+			delete(out, key)
+		} else {
+			out[key] = value
+		}
+	}
+	size := 0
+	for key, value := range out {
+		size += len(key) + len(value)
+	}
+	if len(out) > maxBoardKeys || size > maxBoard {
+		return nil, refuse("board: it would hold %d values of %d bytes together, and it holds at most %d of %d; remove some by setting them to null", len(out), size, maxBoardKeys, maxBoard)
+	}
+	return out, nil
 }
 
 // An Agent is the agent that answers.
@@ -79,6 +120,7 @@ func draftOf(id string, options json.RawMessage, d *pipeline.Draft) Draft {
 	if out.Service.Capabilities == nil {
 		out.Service.Capabilities = []artel.Capability{artel.CanText}
 	}
+	out.Board, _ = pipeline.Value[Board](d)
 	for i, m := range d.Messages {
 		parts, opaque := withoutOpaque(m.Parts)
 		out.Messages[i] = Message{ID: m.ID, Role: m.Role, Parts: parts, Agent: m.Agent, Origin: m.Origin, Stability: m.Stability, Opaque: opaque}

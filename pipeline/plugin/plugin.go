@@ -8,8 +8,8 @@
 // returns an [Answer]; [Schema] is the JSON Schema of both. They have a
 // version, and later releases only add to it.
 //
-// A program sees the messages and the agent, service and user that they are
-// for. It sees no key, no owner, no bytes of media and no opaque state, and
+// A program sees the messages, the agent, service and user that they are for,
+// and the values that plugins share in a [Board]. It sees no key, no owner, no bytes of media and no opaque state, and
 // cannot refer to anything outside of the draft. Its answer is validated (see
 // [Answer]); an answer that is invalid, too late or too large is a failure of
 // the processor, which the build skips or ends with, depending on [Options].
@@ -21,6 +21,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -155,6 +156,14 @@ func (p *program) process(ctx context.Context, d *pipeline.Draft) error {
 	messages, err := a.apply(d.Messages)
 	if err != nil {
 		return err
+	}
+	if len(a.Board) > 0 {
+		board, _ := pipeline.Value[Board](d)
+		if board, err = board.with(a.Board); err != nil {
+			return err
+		}
+		pipeline.Set(d, board)
+		d.Log(pipeline.Info, "the program has changed shared values", map[string]any{"names": slices.Sorted(maps.Keys(a.Board))})
 	}
 	for _, l := range a.Logs {
 		d.Log(l.Level, l.Message, l.Details)

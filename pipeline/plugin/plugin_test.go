@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -59,11 +60,18 @@ func act(what string, args []string) {
 	case "draft":
 		b, _ := json.Marshal(string(in))
 		fmt.Print(same(in, `{"id":"new","role":"system","text":`+string(b)+`}`))
+	case "share": // sets values, and shows those that it found
+		var d plugin.Draft
+		_ = json.Unmarshal(in, &d)
+		found, _ := json.Marshal(d.Board)
+		text, _ := json.Marshal(string(found))
+		out := same(in, `{"id":"from `+d.Processor+`","role":"system","text":`+string(text)+`}`)
+		fmt.Print(strings.TrimSuffix(out, "}") + `,"board":` + args[0] + `}`)
 	case "say":
 		fmt.Print(args[0])
 	case "much":
 		_, _ = os.Stdout.Write(bytes.Repeat([]byte(" "), 2<<20))
-		time.Sleep(time.Minute)
+		time.Sleep(plugin.MaxTimeout)
 	case "fail":
 		fmt.Fprintln(os.Stderr, "I have no glossary")
 		os.Exit(2)
@@ -79,9 +87,9 @@ func act(what string, args []string) {
 			fmt.Print(same(in, ""))
 			return
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(plugin.MaxTimeout)
 	case "sleep":
-		time.Sleep(time.Minute)
+		time.Sleep(plugin.MaxTimeout)
 	}
 }
 
@@ -102,8 +110,13 @@ func same(in []byte, more string) string {
 	return `{"version":1,"messages":[` + strings.Join(all, ",") + `]}`
 }
 
+// command runs this program as a plugin. Without a time limit of its own it has
+// the longest one, which no slow machine reaches.
 func command(t testing.TB, o plugin.Options, args ...string) pipeline.Processor {
 	t.Helper()
+	if o.Timeout == 0 {
+		o.Timeout = plugin.MaxTimeout
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -263,7 +276,7 @@ func TestFailures(t *testing.T) {
 func TestGroupsEnd(t *testing.T) {
 	for _, what := range []string{"hang", "leave"} {
 		file := filepath.Join(t.TempDir(), "pid")
-		p := command(t, plugin.Options{Timeout: time.Minute}, what, file)
+		p := command(t, plugin.Options{}, what, file)
 		inner := p.Process
 		p.Process = func(ctx context.Context, d *pipeline.Draft) error {
 			ctx, stop := context.WithCancel(ctx)
@@ -313,7 +326,7 @@ func TestEndpoint(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	e := plugin.Endpoint{URL: server.URL + "/x?y=z", Header: http.Header{"Authorization": {"Bearer t"}}, Client: client}
-	p, err := e.Processor("other", plugin.Options{MaxAnswer: 500})
+	p, err := e.Processor("other", plugin.Options{MaxAnswer: 500, Timeout: plugin.MaxTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +357,7 @@ func TestEndpoint(t *testing.T) {
 	}
 	guarded := fetch.NewClient(fetch.Options{MaxRedirects: -1})
 	e.Client = guarded
-	if p, err = e.Processor("other", plugin.Options{}); err != nil {
+	if p, err = e.Processor("other", plugin.Options{Timeout: plugin.MaxTimeout}); err != nil {
 		t.Fatal(err)
 	}
 	if _, step, _ := build(t, input(say("1", "user", "go")), p); !strings.Contains(fmt.Sprint(step.Logs), "loopback") && !strings.Contains(fmt.Sprint(step.Logs), "not public") {
@@ -450,6 +463,72 @@ func TestSchema(t *testing.T) {
 	} {
 		if err := hold("answer", answer); (err == nil) != fine {
 			t.Errorf("%s: %v", answer, err)
+		}
+	}
+}
+
+// Programs and processors in Go share values within one build.
+func TestBoard(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	share := func(id, changes string) pipeline.Processor {
+		p, err := plugin.Command{Args: []string{self, "as-plugin", "share", changes}}.Processor(id, plugin.Options{Timeout: plugin.MaxTimeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	run := func(ps ...pipeline.Processor) pipeline.Result {
+		t.Helper()
+		r, err := pipeline.NewRegistry(token.NewCounter(), append(pipeline.BuiltIn(), ps...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := r.Build(t.Context(), input(say("1", "user", "go")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	inGo := pipeline.Processor{ID: "go", Priority: pipeline.PriorityPlugin, Process: func(_ context.Context, d *pipeline.Draft) error {
+		b, _ := pipeline.Value[plugin.Board](d)
+		b = maps.Clone(b)
+		b["go"] = json.RawMessage(`"was here"`)
+		pipeline.Set(d, b)
+		return nil
+	}}
+	out := run(share("first", `{"a":{"b":[1]},"x":true}`), inGo, share("second", `{"x":null}`), share("third", `{}`))
+	var got []string
+	for _, s := range texts(out) {
+		if text, ok := strings.CutPrefix(s, "system:{"); ok {
+			got = append(got, "{"+text)
+		}
+	}
+	want := []string{`{"a":{"b":[1]},"go":"was here"}`, `{"a":{"b":[1]},"go":"was here","x":true}`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if s := fmt.Sprint(out.Record.Processors); !strings.Contains(s, "names:[a x]") {
+		t.Errorf("the record: %s", s)
+	}
+	for name, changes := range map[string]string{
+		"an empty name": `{"":1}`, "a long name": `{"` + strings.Repeat("n", 101) + `":1}`, "much": `{"a":"` + strings.Repeat("x", 1<<17) + `"}`,
+	} {
+		p := share("first", changes)
+		if name == "much" { // too long for arguments of a program: one after the other
+			ps := make([]pipeline.Processor, 9)
+			for i := range ps {
+				ps[i] = share("p"+strconv.Itoa(i), `{"a`+strconv.Itoa(i)+`":"`+strings.Repeat("x", 124_000)+`"}`)
+			}
+			if s := fmt.Sprint(run(ps...).Record.Processors); !strings.Contains(s, "it holds at most 1000 of 1048576") {
+				t.Errorf("much is taken")
+			}
+			continue
+		}
+		if s := fmt.Sprint(run(p).Record.Processors); !strings.Contains(s, "a name has 1 to 100 bytes") {
+			t.Errorf("%s: %s", name, s)
 		}
 	}
 }

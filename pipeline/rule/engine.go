@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,11 +19,16 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// The time limits of the backtracking engine for one call of [Set.Apply].
+// The limits for one call of [Set.Apply] or [Set.Trace]: of the time of the
+// processor in the backtracking engine, and of the work of the linear one.
 const (
 	ruleTime  = time.Second     // of one rule
 	buildTime = 3 * time.Second // of all rules
+	buildWork = 256 << 20       // of all rules, about two seconds
 )
+
+// wallTime returns the time of the clock.
+func wallTime() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
 // An Engine caches compiled patterns and the results of rules. It is safe for
 // concurrent use.
@@ -179,7 +185,7 @@ type Outcome struct {
 // Apply applies the rules of a stage to texts. A nil expand leaves macros
 // unexpanded. The error is that of ctx.
 func (s *Set) Apply(ctx context.Context, stage Stage, texts []Text, expand Expander) (Outcome, error) {
-	p := &application{Set: s, stage: stage, expand: expand, spent: make(map[int]time.Duration)}
+	p := &application{Set: s, stage: stage, expand: expand, spent: make(map[int]time.Duration), work: make(map[int]int), allowed: buildWork}
 	p.problems = slices.Clone(s.problems)
 	p.bind()
 	for {
@@ -204,6 +210,9 @@ type application struct {
 	problems []Problem
 	spent    map[int]time.Duration // time in the backtracking engine, by index in bound
 	total    time.Duration
+	work     map[int]int // of the linear engine, by index in bound
+	worked   int         // of all
+	allowed  int         // of worked
 }
 
 // A boundRule is a rule with its macros expanded.
@@ -334,6 +343,7 @@ func (p *application) run(ctx context.Context, texts []Text) (out Outcome, again
 			b.dropped = true
 			p.problems = append(p.problems, Problem{b.name, r.why})
 			p.dropSlow()
+			p.dropHeavy()
 			return Outcome{}, true, nil
 		}
 		out.Texts[i], out.Between[i] = r.text, r.between
@@ -356,6 +366,23 @@ func (p *application) dropSlow() {
 			p.problems = append(p.problems, Problem{b.name, whyBuild})
 		}
 	}
+}
+
+// dropHeavy drops the rules with an eighth of the work or more once there is too
+// much of it. The others get half as much then, and all are dropped if they do
+// not become fewer soon.
+func (p *application) dropHeavy() {
+	if p.worked <= p.allowed {
+		return
+	}
+	for i := range p.bound {
+		if b := &p.bound[i]; !b.dropped && (p.allowed <= buildWork/16 || p.work[i] >= p.allowed/8) {
+			b.dropped = true
+			p.problems = append(p.problems, Problem{b.name, whyWork})
+		}
+	}
+	p.allowed, p.worked = p.allowed/2, 0
+	clear(p.work)
 }
 
 // bounds returns the depths at which the set of applicable rules changes.
@@ -413,7 +440,7 @@ func (p *application) process(ctx context.Context, pl *plan, text string) result
 	if slices.ContainsFunc(pl.rules, func(i int) bool { return p.bound[i].need.canMatch(text) }) {
 		r = p.applyAll(ctx, pl, text)
 	}
-	if ctx.Err() == nil && r.why != whyBuild && r.why != whyRule { // these depend on the other texts
+	if ctx.Err() == nil && r.why != whyBuild && r.why != whyRule && r.why != whyWork && r.why != errStarved.Error() { // these depend on the other texts
 		e.mu.Lock()
 		size := len(text) + resultOverhead
 		if len(r.applied) > 0 {
@@ -435,6 +462,7 @@ const resultOverhead = 160
 const (
 	whyRule  = "its pattern took longer than 1s on all texts together and was stopped; make its repetitions less open"
 	whyBuild = "the patterns of all rules took longer than 3s together; this one was stopped, or not begun"
+	whyWork  = "the rules find and write too much in all texts together; make their patterns narrower, or use fewer of them"
 )
 
 // applyAll applies the rules of a plan to a text.
@@ -456,19 +484,37 @@ func (p *application) applyAll(ctx context.Context, pl *plan, text string) resul
 	return r
 }
 
-// apply applies one rule, and measures its time if it runs on the backtracking
-// engine.
+// apply applies one rule, and measures its work or, on the backtracking engine,
+// its time.
 func (p *application) apply(ctx context.Context, i int, text string) (string, int, error) {
 	b := &p.bound[i]
-	if b.linear != nil && b.linear.takes(text) || !b.need.canMatch(text) {
-		return b.replacement.apply(text, nil)
+	if !b.need.canMatch(text) {
+		return text, 0, nil
+	}
+	if b.linear != nil && b.linear.takes(text) {
+		if p.worked > p.allowed {
+			return "", 0, errors.New(whyWork)
+		}
+		return b.replacement.apply(text, func(work int) error {
+			p.work[i] += work
+			p.worked += work
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case p.worked > p.allowed:
+				return errors.New(whyWork)
+			}
+			return nil
+		})
 	}
 	if p.total > buildTime {
 		return "", 0, errors.New(whyBuild)
 	}
-	begin, counted := p.engine.now(), time.Duration(0)
-	spent := func() error {
-		d := p.engine.now().Sub(begin)
+	runtime.LockOSThread() // threadTime is that of one thread
+	defer runtime.UnlockOSThread()
+	begin, counted := threadTime(), time.Duration(0)
+	spent := func(int) error {
+		d := threadTime() - begin
 		p.spent[i] += d - counted
 		p.total += d - counted
 		counted = d
@@ -483,7 +529,7 @@ func (p *application) apply(ctx context.Context, i int, text string) (string, in
 		return nil
 	}
 	next, n, err := b.replacement.apply(text, spent)
-	return next, n, cmp.Or(err, spent())
+	return next, n, cmp.Or(err, spent(0))
 }
 
 // A twoPartCache is a cache in two halves: accessed entries move into the young

@@ -43,7 +43,8 @@ func TestEnginesAgree(t *testing.T) {
 			if p.linear == nil || !p.linear.takes(text) {
 				continue
 			}
-			if got, m, err := r.applyLinear(text); err != nil || got != want || m != n {
+			p.linear.chunk = rapid.IntRange(1, 3).Draw(t, "chunk")
+			if got, m, err := r.applyLinear(text, never); err != nil || got != want || m != n {
 				t.Fatalf("/%s/%s on %q: %q, %v; the other engine makes %q", source, flags, text, got, err, want)
 			}
 		}

@@ -3,10 +3,12 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,9 +22,13 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// searchTime limits one search of the backtracking engine, whose clock is late
-// by up to 200 ms.
-const searchTime = 50 * time.Millisecond
+// searchTime limits one search of the backtracking engine, in time of the
+// processor. The engine itself can only be stopped by a clock, which is late by
+// up to 200 ms; on a busy machine it is given up to maxSearchTime by that.
+const (
+	searchTime    = 50 * time.Millisecond
+	maxSearchTime = 64 * searchTime
+)
 
 // maxBacktrack limits the stack of the backtracking engine, in numbers.
 const maxBacktrack = 4 << 20
@@ -34,8 +40,8 @@ type pattern struct {
 	names       map[string]int
 	linear      *linear // nil: only the backtracking engine takes it
 	need        need
-	halvesMoved bool // surrogates are shifted by halfOffset for the backtracking engine
-	back        func() (*regexp2.Regexp, error)
+	halvesMoved bool                              // surrogates are shifted by halfOffset for the backtracking engine
+	back        []func() (*regexp2.Regexp, error) // with longer and longer limits of time
 }
 
 // compile compiles a pattern. Groups that are not in wanted need not capture.
@@ -46,7 +52,9 @@ func compile(source, flags string, wanted map[int]bool, named bool) (*pattern, e
 	}
 	tree, err := parse(source, f)
 	p := &pattern{flags: f, halvesMoved: !f.unicode && namesHalves(source) && (tree == nil || !tree.crossed)}
-	p.back = sync.OnceValues(func() (*regexp2.Regexp, error) { return backtracking(source, f, p.halvesMoved) })
+	for limit := searchTime; limit <= maxSearchTime; limit *= 8 {
+		p.back = append(p.back, sync.OnceValues(func() (*regexp2.Regexp, error) { return backtracking(source, f, p.halvesMoved, limit) }))
+	}
 	switch {
 	case err == nil:
 		p.groups, p.names, p.need = tree.groups, tree.names, needOf(tree, f)
@@ -65,7 +73,7 @@ func compile(source, flags string, wanted map[int]bool, named bool) (*pattern, e
 	if f.ignoreCase && wide(tree, source) > maxWide {
 		return nil, fmt.Errorf("with the flag i it has more than %d classes of many characters, which takes too long to prepare", maxWide)
 	}
-	re, err := p.back()
+	re, err := p.back[0]()
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +129,7 @@ func (p *pattern) readGroups(re *regexp2.Regexp) {
 	}
 }
 
-func backtracking(source string, f flagSet, moved bool) (_ *regexp2.Regexp, err error) {
+func backtracking(source string, f flagSet, moved bool, limit time.Duration) (_ *regexp2.Regexp, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("the pattern cannot be read: %v", v)
@@ -147,7 +155,7 @@ func backtracking(source string, f flagSet, moved bool) (_ *regexp2.Regexp, err 
 	if err != nil {
 		return nil, fmt.Errorf("the pattern is not valid: %s", artel.Shorten(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 200))
 	}
-	re.MatchTimeout = searchTime
+	re.MatchTimeout = limit
 	return re, nil
 }
 
@@ -196,6 +204,7 @@ type replacement struct {
 	template []piece
 	trim     []string
 	note     func(begin, end int) // called with the byte offsets of each match; may be nil
+	cpu      func() time.Duration // time of the processor; nil: that of the thread
 }
 
 // errTooLong is the error for a result that is too long.
@@ -204,30 +213,54 @@ func errTooLong() error {
 }
 
 // apply replaces the matches in text and returns their number. An error is the
-// reason to drop the rule. spent is called repeatedly and can end the search
-// with an error.
-func (r *replacement) apply(text string, spent func() error) (string, int, error) {
+// reason to drop the rule. spend is called repeatedly with the work done since
+// the last call, and can end the search with an error.
+func (r *replacement) apply(text string, spend spender) (string, int, error) {
 	if !r.need.canMatch(text) {
 		return text, 0, nil
 	}
 	if r.linear != nil && r.linear.takes(text) {
-		return r.applyLinear(text)
+		return r.applyLinear(text, spend)
 	}
-	return r.applyBack(text, spent)
+	return r.applyBack(text, spend)
 }
 
-func (r *replacement) applyLinear(text string) (string, int, error) {
-	limit := 1
-	if r.flags.global {
-		limit = -1
-	}
-	matches := search(r.linear.re, text, limit, len(r.linear.groups) > 0)
-	if len(matches) == 0 {
-		return text, 0, nil
-	}
+// A spender receives the work of the linear engine since its last call, and
+// returns an error if there has been too much of it or of the time of the other
+// engine.
+type spender func(work int) error
+
+// The work of the linear engine, in units that each take a few nanoseconds.
+const (
+	scanWork  = 2  // of a byte that is searched
+	matchWork = 64 // of a match
+)
+
+// spendEvery is the work after which a spender is called.
+const spendEvery = 1 << 16
+
+// applyLinear counts the pieces of the template and the bytes that they write as
+// work too: a template may name a long group thousands of times.
+func (r *replacement) applyLinear(text string, spend spender) (string, int, error) {
 	var b strings.Builder
-	at := 0
-	for _, m := range matches {
+	n, at, counted := 0, 0, 0
+	work := 0
+	var failed error
+	pay := func(least int) bool {
+		work += b.Len() - counted
+		if counted = b.Len(); work > least {
+			failed = cmp.Or(failed, spend(work))
+			work = 0
+		}
+		return failed == nil
+	}
+	r.linear.each(text, r.flags.global, func(searched int, m []int) bool {
+		work += scanWork * searched
+		if m == nil {
+			return pay(spendEvery)
+		}
+		n++
+		work += matchWork + len(r.template)
 		b.WriteString(text[at:m[0]])
 		at = m[1]
 		if r.note != nil {
@@ -246,28 +279,30 @@ func (r *replacement) applyLinear(text string) (string, int, error) {
 				from, to = m[1], len(text)
 			case group, named:
 				if n := r.linear.groups[r.number(p)]; n > 0 && m[2*n] >= 0 {
+					work += (m[2*n+1] - m[2*n]) * len(r.trim)
 					b.WriteString(r.trimmed(text[m[2*n]:m[2*n+1]]))
 				}
 			}
 			if b.Len()+to-from > MaxResult {
-				return "", 0, errTooLong()
+				failed = errTooLong()
+				return false
 			}
 			b.WriteString(text[from:to])
 		}
 		if b.Len() > MaxResult {
-			return "", 0, errTooLong()
+			failed = errTooLong()
+			return false
 		}
+		return pay(spendEvery)
+	})
+	if !pay(0) {
+		return "", 0, failed
+	}
+	if n == 0 {
+		return text, 0, nil
 	}
 	b.WriteString(text[at:])
-	return b.String(), len(matches), nil
-}
-
-// search finds matches, with groups only if needed.
-func search(re *regexp.Regexp, text string, limit int, groups bool) [][]int {
-	if groups {
-		return re.FindAllStringSubmatchIndex(text, limit)
-	}
-	return re.FindAllStringIndex(text, limit)
+	return b.String(), n, nil
 }
 
 // number returns the group of a piece; 0 for an unknown name.
@@ -288,22 +323,55 @@ func (r *replacement) trimmed(s string) string {
 }
 
 // applyBack works on the characters that the pattern refers to: code points
-// with the flag u, otherwise UTF-16 units.
-func (r *replacement) applyBack(text string, spent func() error) (string, int, error) {
-	re, err := r.back()
-	if err != nil {
-		return "", 0, err
-	}
+// with the flag u, otherwise UTF-16 units. A search that was stopped without
+// having had its time of the processor is repeated with a longer limit.
+func (r *replacement) applyBack(text string, spend spender) (string, int, error) {
 	in := []rune(text)
 	if !r.flags.unicode {
 		in = r.units(text)
 	}
-	var out []rune
+	if r.cpu == nil {
+		r.cpu = threadTime
+	}
+	runtime.LockOSThread() // threadTime is that of one thread
+	defer runtime.UnlockOSThread()
+	for i, engine := range r.back {
+		re, err := engine()
+		if err != nil {
+			return "", 0, err
+		}
+		out, notes, n, err := r.searchBack(re, in, spend)
+		switch {
+		case errors.Is(err, errStarved) && i+1 < len(r.back):
+			continue
+		case err != nil:
+			return "", 0, err
+		case n == 0:
+			return text, 0, nil
+		}
+		for _, m := range notes {
+			r.note(m[0], m[1])
+		}
+		return r.joined(out), n, nil
+	}
+	return "", 0, errors.New("the pattern has no engine")
+}
+
+// errStarved is the error of a search that was stopped by the clock while other
+// work had the processor.
+var errStarved = errors.New("the machine was too busy to search a text; try again")
+
+// cpuEvery is the number of matches after which the time is taken, which costs as
+// much as a short search.
+const cpuEvery = 32
+
+func (r *replacement) searchBack(re *regexp2.Regexp, in []rune, spend spender) (out []rune, notes [][2]int, n int, err error) {
 	var places []int
 	if r.note != nil {
 		places = r.byteOffsets(in)
 	}
-	n, at, next := 0, 0, 0
+	at, next := 0, 0
+	began := r.cpu()
 	var failed error
 	err = re.FindRunesMatches(in, 0, func(v regexp2.MatchView) bool {
 		begin, size, _ := v.GroupRange(0)
@@ -312,7 +380,7 @@ func (r *replacement) applyBack(text string, spent func() error) (string, int, e
 		}
 		n++
 		if r.note != nil {
-			r.note(places[begin], places[begin+size])
+			notes = append(notes, [2]int{places[begin], places[begin+size]})
 		}
 		out = append(out, in[at:begin]...)
 		at = begin + size
@@ -320,23 +388,27 @@ func (r *replacement) applyBack(text string, spent func() error) (string, int, e
 			next++
 		}
 		out, failed = r.fill(out, in, v)
-		if failed == nil {
-			failed = spent()
+		if failed == nil && n%cpuEvery == 0 {
+			failed = spend(0)
+			began = r.cpu()
 		}
 		return failed == nil && r.flags.global
 	})
 	switch {
 	case failed != nil:
-		return "", 0, failed
+		return nil, nil, 0, failed
 	case errors.Is(err, regexp2.ErrBacktrackingStackLimit):
-		return "", 0, errors.New("the pattern needs too much memory on a text; make its repetitions less open")
+		return nil, nil, 0, errors.New("the pattern needs too much memory on a text; make its repetitions less open")
 	case err != nil:
-		return "", 0, fmt.Errorf("the pattern took longer than %v on a text and was stopped; make its repetitions less open", searchTime)
-	case n == 0:
-		return text, 0, nil
+		if e := spend(0); e != nil {
+			return nil, nil, 0, e
+		}
+		if r.cpu()-began < searchTime/2 {
+			return nil, nil, 0, errStarved
+		}
+		return nil, nil, 0, fmt.Errorf("the pattern took longer than %v on a text and was stopped; make its repetitions less open", searchTime)
 	}
-	out = append(out, in[at:]...)
-	return r.joined(out), n, nil
+	return append(out, in[at:]...), notes, n, nil
 }
 
 // fill appends the replacement of one match.

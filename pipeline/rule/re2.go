@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -14,6 +15,13 @@ import (
 type linear struct {
 	re     *regexp.Regexp
 	groups map[int]int // number in the pattern to number in re, for wanted groups
+
+	// looksBack: ^, \b or \B looks at the character before a match.
+	looksBack bool
+
+	chunk  int // matches that are searched at once
+	second sync.Once
+	after  *regexp.Regexp // re after one more character, made at the first need
 
 	// pairs: it could match half of a character beyond U+FFFF, which for
 	// JavaScript is two, and for RE2 one.
@@ -45,8 +53,75 @@ func linearOf(t *syntaxTree, flags flagSet, wanted map[int]bool) *linear {
 	if err != nil {
 		return nil // as where repetitions multiply beyond what RE2 takes
 	}
-	e.linear.re = re
+	e.linear.re, e.linear.chunk = re, matchChunk
 	return &e.linear
+}
+
+// matchChunk bounds the memory of a search: a chunk of matches is searched at
+// once, the next one from the end of the last.
+const matchChunk = 4096
+
+// each calls found with the matches in text, or with the first one, until found
+// returns false. A match is nil, or has the offsets of the whole and of the
+// groups in re; searched is the number of bytes that were searched since the
+// last call.
+func (l *linear) each(text string, global bool, found func(searched int, match []int) bool) {
+	chunk := l.chunk
+	if !global {
+		chunk = 1
+	}
+	for pos := 0; ; {
+		from := pos
+		if l.looksBack && pos > 0 { // at the beginning of a text, nothing is before a match
+			_, size := utf8.DecodeLastRuneInString(text[:pos])
+			from -= size
+		}
+		n := chunk
+		if from < pos {
+			n = 1
+		}
+		matches := l.search(text[from:], n)
+		if len(matches) > 0 && from+matches[0][0] < pos { // it overlaps the last match
+			matches = l.searchFrom(text[from:])
+		} else if n < chunk && len(matches) > 0 {
+			matches, n = l.search(text[from:], chunk), chunk
+		}
+		full := len(matches) == n
+		for _, m := range matches {
+			for i := range m {
+				if m[i] >= 0 {
+					m[i] += from
+				}
+			}
+			if !found(max(0, m[1]-pos), m) {
+				return
+			}
+			pos = m[1]
+		}
+		if !full || !global {
+			found(len(text)-pos, nil)
+			return
+		}
+	}
+}
+
+// search returns the first matches, with groups only if needed.
+func (l *linear) search(text string, limit int) [][]int {
+	if len(l.groups) > 0 {
+		return l.re.FindAllStringSubmatchIndex(text, limit)
+	}
+	return l.re.FindAllStringIndex(text, limit)
+}
+
+// searchFrom returns the first match that begins after the first character,
+// which it can see.
+func (l *linear) searchFrom(text string) [][]int {
+	l.second.Do(func() { l.after = regexp.MustCompile(`\A(?s:.)(?s:.*?)(` + l.re.String() + `)`) })
+	m := l.after.FindStringSubmatchIndex(text)
+	if m == nil {
+		return nil
+	}
+	return [][]int{m[2:]}
 }
 
 // takes reports whether the pattern has the same meaning on this text.
@@ -111,12 +186,15 @@ func (e *emitter) node(n *node, repeated, always bool) bool {
 	case opSet:
 		e.set(n.set)
 	case opBegin:
+		e.linear.looksBack = true
 		e.b.WriteString(e.anchor(`\A`, `(?m:^)`))
 	case opEnd:
 		e.b.WriteString(e.anchor(`\z`, `(?m:$)`))
 	case opWord:
+		e.linear.looksBack = true
 		e.b.WriteString(`\b`)
 	case opNotWord:
+		e.linear.looksBack = true
 		e.b.WriteString(`\B`)
 	case opCat:
 		e.b.WriteString("(?:")

@@ -23,14 +23,15 @@ type Loss struct {
 }
 
 // FromSillyTavern converts regex scripts of SillyTavern to rules: one script, a
-// list of them, or a settings file or character card that contains some. known
-// reports whether a macro exists. The losses name every field with a different
-// effect here. A file of another kind is of kind Invalid.
+// list of them, or a settings file or character card that contains some.
+// translate translates the macros of a text and returns those that it cannot
+// translate; nil: macros stay as they are. The losses name every field with a
+// different effect here. A file of another kind is of kind Invalid.
 //
 // Scripts become one preset, in their order. A script with neither of the flags
 // markdownOnly and promptOnly changes stored messages there; here it applies to
 // both stages, and stored messages stay unchanged.
-func FromSillyTavern(raw []byte, known func(macro string) bool) (Config, []Loss, error) {
+func FromSillyTavern(raw []byte, translate func(text string) (string, []string)) (Config, []Loss, error) {
 	scripts, err := scriptsIn(raw)
 	if err != nil {
 		return Config{}, nil, artel.Errorf(artel.Invalid, "rule.FromSillyTavern", "file", "%w", err)
@@ -42,7 +43,7 @@ func FromSillyTavern(raw []byte, known func(macro string) bool) (Config, []Loss,
 	var losses []Loss
 	names := make(map[string]bool)
 	for i, fields := range scripts {
-		s := script{fields: fields, known: known}
+		s := script{fields: fields, translate: translate}
 		s.rule.ID = unique(s.text("scriptName"), i, names)
 		if s.convert() {
 			p.Rules = append(p.Rules, s.rule)
@@ -106,9 +107,10 @@ func scriptsIn(raw []byte) ([]fields, error) {
 // A script is a SillyTavern script during its conversion.
 type script struct {
 	fields fields
-	known  func(string) bool
 	rule   Rule
 	losses []Loss
+
+	translate func(string) (string, []string)
 }
 
 func (s *script) lost(field, format string, args ...any) {
@@ -158,11 +160,8 @@ func (s *script) convert() bool {
 	s.placement()
 	s.depth(stored)
 	s.pattern(find)
-	for _, text := range append([]string{s.rule.Replace}, s.rule.Trim...) {
-		s.macros(text)
-	}
-	if s.rule.Expand != "" {
-		s.macros(find)
+	for i, text := range s.rule.Trim {
+		s.rule.Trim[i] = s.macros("trimStrings", text)
 	}
 	if err := s.rule.check(); err != nil {
 		s.lost("", "the rule is left out of builds: %v", err)
@@ -265,6 +264,9 @@ func (s *script) depth(stored bool) {
 
 // pattern converts the pattern and the replacement.
 func (s *script) pattern(find string) {
+	if s.rule.Expand != "" && s.rule.Expand != ExpandNone {
+		find = s.macros("findRegex", find)
+	}
 	source, flags := scriptPattern(find)
 	if strings.Contains(find, "\n") {
 		s.lost("findRegex", "of a pattern of several lines one line counts there; here all of it does")
@@ -280,7 +282,7 @@ func (s *script) pattern(find string) {
 	} else {
 		groups = strings.Count(source, "(")
 	}
-	replace := wholeMatch.ReplaceAllString(s.text("replaceString"), "$$0")
+	replace := s.macros("replaceString", wholeMatch.ReplaceAllString(s.text("replaceString"), "$$0"))
 	shift := 0
 	if len(s.rule.Trim) > 0 && wholeGroup.MatchString(replace) {
 		if backReference.MatchString(source) {
@@ -348,16 +350,17 @@ func (s *script) template(replace string, groups int, names bool, shift int) str
 			b.WriteString("$$")
 		}
 	}
-	return strings.NewReplacer("<USER>", "{{user}}", "<BOT>", "{{char}}", "<CHAR>", "{{char}}").Replace(b.String())
+	return b.String()
 }
 
-var macroName = regexp.MustCompile(`\{\{\s*([^\s:{}]+)[^{}]*\}\}`)
-
-// macros adds losses for unknown macros.
-func (s *script) macros(text string) {
-	for _, m := range macroName.FindAllStringSubmatch(text, -1) {
-		if s.known != nil && !s.known(m[1]) {
-			s.lost("replaceString", "the macro %s is not known here and stays as it is", artel.Shorten(m[0], 60))
-		}
+// macros translates the macros of a field, with a loss for each that cannot be.
+func (s *script) macros(field, text string) string {
+	if s.translate == nil {
+		return text
 	}
+	out, lost := s.translate(text)
+	for _, l := range lost {
+		s.lost(field, "the macro %s", l)
+	}
+	return out
 }

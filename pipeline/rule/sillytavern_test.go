@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,14 +18,10 @@ import (
 	"github.com/artelhq/artel/pipeline/rule"
 )
 
-func knownMacro(name string) bool {
-	return slices.ContainsFunc(macro.Names(), func(n string) bool { return strings.EqualFold(n, name) })
-}
-
 // imported is the one rule of a script, with the fields that losses name.
 func imported(t *testing.T, script string) (rule.Rule, []string) {
 	t.Helper()
-	c, losses, err := rule.FromSillyTavern([]byte(script), knownMacro)
+	c, losses, err := rule.FromSillyTavern([]byte(script), macro.FromSillyTavern)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +69,8 @@ func TestSillyTavernFields(t *testing.T) {
 			nil,
 		},
 		"what is wrong": {
-			`{"scriptName":"x","findRegex":"(a","replaceString":"$1 {{idle_duration}}","placement":"1","promptOnly":"yes","trimStrings":[1],"colour":"red","substituteRegex":7}`,
-			rule.Rule{ID: "x", Find: "/(a/", Replace: " {{idle_duration}}", Enabled: &no},
+			`{"scriptName":"x","findRegex":"(a","replaceString":"$1 {{lastSwipeId}}","placement":"1","promptOnly":"yes","trimStrings":[1],"colour":"red","substituteRegex":7}`,
+			rule.Rule{ID: "x", Find: "/(a/", Replace: " {{lastSwipeId}}", Enabled: &no},
 			[]string{"trimStrings", "substituteRegex", "promptOnly", "promptOnly", "runOnEdit", "placement", "placement", "findRegex", "replaceString", "replaceString", "colour"},
 		},
 	} {
@@ -107,6 +102,8 @@ func TestSillyTavernMeaning(t *testing.T) {
 		"trim of the whole":      {"(.*)=(.*)", "$0|$2", `"_"`, "_a_=b_", "a=b|b"},
 		"trim of names":          {"(.*):.*", "$1", `"{{char}}"`, "Bob: x", ""},
 		"macros":                 {"me", "{{user}} $1", ``, "me", "Ann "},
+		"choices and dice":       {"me", "{{random:a,a}}{{roll:d1}}{{// x}}", ``, "me", "a1"},
+		"trimmed macros":         {"(.*):.*", "$1", `"<CHAR>"`, "Bob: x", ""},
 		"nothing in its place":   {"a", "", ``, "ba", "b"},
 		"slashes in the pattern": {"/a/b/g", "c", ``, "a/b a/b", "c c"},
 	} {
@@ -117,7 +114,7 @@ func TestSillyTavernMeaning(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			config, _, err := rule.FromSillyTavern(script, knownMacro)
+			config, _, err := rule.FromSillyTavern(script, macro.FromSillyTavern)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +167,7 @@ func FuzzFromSillyTavern(f *testing.F) {
 		if len(file) > 2000 {
 			return
 		}
-		c, _, err := rule.FromSillyTavern([]byte(file), knownMacro)
+		c, _, err := rule.FromSillyTavern([]byte(file), macro.FromSillyTavern)
 		if err != nil {
 			return
 		}

@@ -42,7 +42,7 @@ const (
 // same patterns, limits and macros, and returns the effect of each, in order.
 // Disabled rules are left out. The error is that of ctx.
 func (s *Set) Trace(ctx context.Context, stage Stage, t Text, expand Expander) ([]Traced, error) {
-	p := &application{Set: s, stage: stage, expand: expand, spent: make(map[int]time.Duration)}
+	p := &application{Set: s, stage: stage, expand: expand, spent: make(map[int]time.Duration), work: make(map[int]int), allowed: buildWork}
 	out := make([]Traced, len(s.all))
 	places := make([]int, len(s.all)) // in bound
 	for i, r := range s.all {         // macros are expanded before any rule runs

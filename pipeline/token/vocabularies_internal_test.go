@@ -3,12 +3,12 @@
 package token
 
 import (
-	"bytes"
-	"compress/gzip"
 	"flag"
 	"os"
+	"slices"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/tiktoken-go/tokenizer"
 )
 
@@ -34,20 +34,12 @@ func TestVocabularies(t *testing.T) {
 			lengths, text = append(lengths, byte(len(s))), append(text, s...)
 		}
 		if *update {
-			var b bytes.Buffer
-			z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+			z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(8<<20))
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, part := range [][]byte{lengths, {0}, text} {
-				if _, err := z.Write(part); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := z.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(string(e)+".gz", b.Bytes(), 0o644); err != nil {
+			packed := z.EncodeAll(slices.Concat(lengths, []byte{0}, text), nil)
+			if err := os.WriteFile(string(e)+".zst", packed, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			continue // the program has what was there when it was built

@@ -3,17 +3,17 @@
 import { GoogleGenAI } from "@google/genai";
 
 import { cancelled } from "./openai.mjs";
-import { answer, call, calls, json, result, say, tool, wait } from "./words.mjs";
+import { answer, call, calls, data, flaky, json, named, person, reason, result, say, told, tool, wait } from "./words.mjs";
 
-export default function genai({ bases, key, model, files }) {
-	const api = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: bases["Google Gemini"], retryOptions: { attempts: 1 } } });
-	const tools = [{ functionDeclarations: [{ name: tool.name, description: tool.description, parametersJsonSchema: tool.schema }] }];
+export default function genai({ bases, key, retries, model, files }) {
+	const api = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: bases["Google Gemini"], ...(retries === 0 && { retryOptions: { attempts: 1 } }) } });
+	const given = (t) => [{ functionDeclarations: [{ name: t.name, description: t.description, parametersJsonSchema: t.schema }] }];
 	const inline = (mimeType, data) => ({ inlineData: { mimeType, data } });
 	const ask = async (parts, config) => {
 		const r = await api.models.generateContent({ model, contents: [{ role: "user", parts }], config });
 		return { text: r.text, usage: r.usageMetadata };
 	};
-	const loop = async (prompt, response) => {
+	const loop = async (prompt, response, tools = given(tool)) => {
 		const contents = [{ role: "user", parts: [{ text: prompt }] }];
 		let results = 0;
 		for (let turn = 0; turn < 4; turn++) {
@@ -57,6 +57,13 @@ export default function genai({ bases, key, model, files }) {
 			const r = await api.models.countTokens({ model, contents: [{ role: "user", parts: [{ text: say }, inline("image/png", files.png)] }] });
 			return { text: r.totalTokens > 0 && r.totalTokens < 5000 ? "counted" : String(r.totalTokens) };
 		},
+		reasoning: async () => {
+			const r = await api.models.generateContent({ model, contents: reason, config: { thinkingConfig: { thinkingBudget: 12_000, includeThoughts: true } } });
+			return { text: r.text, thought: r.candidates[0].content.parts.filter((p) => p.thought).map((p) => p.text).join("") };
+		},
+		schema: async () => told(JSON.parse((await ask([{ text: data }], { responseMimeType: "application/json", responseJsonSchema: person.schema })).text)),
+		names: () => loop(call, (q) => ({ response: { output: result(q) } }), given(named(64, ".a:b-c"))),
+		retries: (mark) => ask([{ text: flaky(mark) }]),
 		error: () => ask([{ text: say }]),
 		broken: () => streamed(say),
 		cancel: (mark) => cancelled((each, options) => streamed(wait(mark), each, options)),

@@ -4,16 +4,16 @@ import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { ChatOpenAI } from "@langchain/openai";
 
 import { cancelled } from "./openai.mjs";
-import { answer, call, calls, json, result, say, tool, wait } from "./words.mjs";
+import { answer, call, calls, data, flaky, json, named, person, result, say, told, tool, wait, write } from "./words.mjs";
 
-export default function langchain({ bases, key, model, files }) {
-	const llm = new ChatOpenAI({ model, apiKey: key, maxRetries: 0, streamUsage: true, configuration: { baseURL: bases.LangChain } });
-	const tools = [{ type: "function", function: { name: tool.name, description: tool.description, parameters: tool.schema } }];
+export default function langchain({ bases, key, retries, model, files }) {
+	const llm = new ChatOpenAI({ model, apiKey: key, maxRetries: retries, configuration: { baseURL: bases.LangChain } });
+	const given = (t) => [{ type: "function", function: { name: t.name, description: t.description, parameters: t.schema } }];
 	const ask = async (content) => {
 		const r = await llm.invoke([new HumanMessage({ content })]);
 		return { text: r.text, usage: r.usage_metadata };
 	};
-	const loop = async (prompt, content) => {
+	const loop = async (prompt, content, tools = given(tool)) => {
 		const messages = [new HumanMessage(prompt)];
 		const bound = llm.bindTools(tools);
 		for (let turn = 0; turn < 4; turn++) {
@@ -45,7 +45,15 @@ export default function langchain({ bases, key, model, files }) {
 		picture: () => ask([{ type: "text", text: say }, url64("image/png", files.png)]),
 		pdf: () => ask([{ type: "text", text: say }, { type: "file", source_type: "base64", mime_type: "application/pdf", data: files.pdf, metadata: { filename: "paper.pdf" } }]),
 		audio: () => ask([{ type: "text", text: say }, { type: "audio", source_type: "base64", mime_type: "audio/wav", data: files.wav }]),
-		json: async () => ({ text: (await llm.withStructuredOutput(answer.schema, { name: answer.name, method: "jsonSchema" }).invoke(json)).answer }),
+		json: async () => ({ text: (await llm.withStructuredOutput(answer.schema, { name: answer.name }).invoke(json)).answer }),
+		schema: async () => told(await llm.withStructuredOutput(person.schema, { name: person.name }).invoke(data)),
+		names: () => loop(call, result, given(named(64))),
+		arguments: async () => {
+			const parts = [];
+			for await (const m of await llm.bindTools(given(tool)).stream(write)) for (const c of m.tool_call_chunks ?? []) if (c.args) parts.push(c.args);
+			return { text: JSON.parse(parts.join("")).q, chunks: parts.length };
+		},
+		retries: (mark) => ask(flaky(mark)),
 		error: () => ask(say),
 		broken: () => streamed(say),
 		cancel: (mark) => cancelled((each, options) => streamed(wait(mark), each, options)),

@@ -2,20 +2,20 @@
 
 import OpenAI, { toFile } from "openai";
 
-import { answer, call, calls, json, result, say, tool, wait } from "./words.mjs";
+import { answer, call, calls, data as askData, flaky, json, named, person, reason, result, say, told, tool, wait, write } from "./words.mjs";
 
-const open = ({ bases, key }) => new OpenAI({ baseURL: bases.OpenAI, apiKey: key, maxRetries: 0 });
+const open = ({ bases, key, retries }) => new OpenAI({ baseURL: bases.OpenAI, apiKey: key, maxRetries: retries });
 
 const data = (type, base64) => `data:${type};base64,${base64}`;
 
-export function chat({ bases, key, model, files }) {
-	const api = open({ bases, key });
-	const tools = [{ type: "function", function: { name: tool.name, description: tool.description, parameters: tool.schema } }];
-	const ask = async (content) => {
-		const r = await api.chat.completions.create({ model, messages: [{ role: "user", content }] });
+export function chat({ bases, key, retries, model, files }) {
+	const api = open({ bases, key, retries });
+	const given = (t) => [{ type: "function", function: { name: t.name, description: t.description, parameters: t.schema } }];
+	const ask = async (content, more = {}) => {
+		const r = await api.chat.completions.create({ model, messages: [{ role: "user", content }], ...more });
 		return { text: r.choices[0].message.content, usage: r.usage };
 	};
-	const loop = async (prompt, content) => {
+	const loop = async (prompt, content, tools = given(tool)) => {
 		const messages = [{ role: "user", content: prompt }];
 		for (let turn = 0; turn < 4; turn++) {
 			const r = await api.chat.completions.create({ model, messages, tools });
@@ -37,6 +37,12 @@ export function chat({ bases, key, model, files }) {
 			each(text, s);
 		}
 		return { text, chunks, usage, finish };
+	};
+	const pieces = async (prompt) => {
+		const s = await api.chat.completions.create({ model, messages: [{ role: "user", content: prompt }], stream: true, tools: given(tool) });
+		const parts = [];
+		for await (const e of s) for (const c of e.choices[0]?.delta?.tool_calls ?? []) if (c.function?.arguments) parts.push(c.function.arguments);
+		return { text: JSON.parse(parts.join("")).q, chunks: parts.length };
 	};
 	return {
 		text: () => ask(say),
@@ -63,23 +69,28 @@ export function chat({ bases, key, model, files }) {
 			});
 			return { text: JSON.parse(r.choices[0].message.content).answer };
 		},
+		reasoning: () => ask(reason, { reasoning_effort: "high" }),
+		schema: async () => told(JSON.parse((await ask(askData, { response_format: { type: "json_schema", json_schema: person } })).text)),
+		names: () => loop(call, result, given(named(64))),
+		arguments: () => pieces(write),
+		retries: (mark) => ask(flaky(mark)),
 		error: () => ask(say),
 		broken: () => streamed(say),
 		cancel: (mark) => cancelled((each, options) => streamed(wait(mark), each, options)),
 	};
 }
 
-export function responses({ bases, key, model, files }) {
-	const api = open({ bases, key });
-	const tools = [{ type: "function", name: tool.name, description: tool.description, parameters: tool.schema, strict: false }];
+export function responses({ bases, key, retries, model, files }) {
+	const api = open({ bases, key, retries });
+	const given = (t) => [{ type: "function", name: t.name, description: t.description, parameters: t.schema, strict: false }];
 	const ask = async (content, more = {}) => {
-		const r = await api.responses.create({ model, store: false, input: [{ role: "user", content }], ...more });
+		const r = await api.responses.create({ model, input: [{ role: "user", content }], ...more });
 		return { text: r.output_text, usage: r.usage };
 	};
-	const loop = async (prompt, output) => {
+	const loop = async (prompt, output, tools = given(tool)) => {
 		const input = [{ role: "user", content: prompt }];
 		for (let turn = 0; turn < 4; turn++) {
-			const r = await api.responses.create({ model, store: false, input, tools });
+			const r = await api.responses.create({ model, input, tools });
 			input.push(...r.output);
 			const made = r.output.filter((o) => o.type === "function_call");
 			if (!made.length) return { text: r.output_text, calls: input.filter((i) => i.type === "function_call_output").length };
@@ -88,7 +99,7 @@ export function responses({ bases, key, model, files }) {
 		throw new Error("it calls tools for ever");
 	};
 	const streamed = async (prompt, each = () => {}, options = {}) => {
-		const s = await api.responses.create({ model, store: false, input: prompt, stream: true }, options);
+		const s = await api.responses.create({ model, input: prompt, stream: true }, options);
 		let text = "", chunks = 0, finish, usage;
 		for await (const e of s) {
 			chunks++;
@@ -98,6 +109,12 @@ export function responses({ bases, key, model, files }) {
 			each(text, s);
 		}
 		return { text, chunks, finish, usage };
+	};
+	const pieces = async (prompt) => {
+		const s = await api.responses.create({ model, input: prompt, stream: true, tools: given(tool) });
+		const parts = [];
+		for await (const e of s) if (e.type === "response.function_call_arguments.delta") parts.push(e.delta);
+		return { text: JSON.parse(parts.join("")).q, chunks: parts.length };
 	};
 	return {
 		text: () => ask(say),
@@ -115,6 +132,14 @@ export function responses({ bases, key, model, files }) {
 			const r = await ask(json, { text: { format: { type: "json_schema", name: answer.name, schema: answer.schema, strict: true } } });
 			return { text: JSON.parse(r.text).answer };
 		},
+		reasoning: async () => {
+			const r = await api.responses.create({ model, input: reason, reasoning: { effort: "high", summary: "auto" } });
+			return { text: r.output_text, thought: r.output.filter((o) => o.type === "reasoning").flatMap((o) => o.summary.map((s) => s.text)).join("") };
+		},
+		schema: async () => told(JSON.parse((await ask(askData, { text: { format: { type: "json_schema", ...person } } })).text)),
+		names: () => loop(call, result, given(named(64))),
+		arguments: () => pieces(write),
+		retries: (mark) => ask(flaky(mark)),
 		error: () => ask(say),
 		broken: () => streamed(say),
 		cancel: (mark) => cancelled((each, options) => streamed(wait(mark), each, options)),

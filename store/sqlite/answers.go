@@ -14,10 +14,9 @@ type answers struct{ *tx }
 func (t answers) Get(key string) (store.Answer, error) {
 	const op = "store.Answers.Get"
 	var a store.Answer
-	var us int64
 	var empty bool
 	found, err := t.row(op, key, "SELECT key, request, status, created_at, body, body IS NOT NULL FROM answers WHERE owner = ? AND key = ?",
-		[]any{t.owner, key}, &a.Key, &a.Request, &a.Status, &us, &a.Body, &empty)
+		[]any{t.owner, key}, &a.Key, &a.Request, &a.Status, (*timeColumn)(&a.CreatedAt), &a.Body, &empty)
 	if err == nil && !found {
 		err = artel.Errorf(artel.NotFound, op, artel.Shorten(key, 80), "no answer under this key")
 	}
@@ -27,7 +26,6 @@ func (t answers) Get(key string) (store.Answer, error) {
 	if a.Body == nil && empty { // the driver reads an empty body as NULL
 		a.Body = []byte{}
 	}
-	a.CreatedAt = fromMicros(us)
 	return a, nil
 }
 

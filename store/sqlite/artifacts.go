@@ -25,11 +25,8 @@ const headTable = "WITH RECURSIVE " + pathTable + `,
 		GROUP BY artifact) -- SQLite takes live from the row with the max()
 	`
 
-// headNames and headColumns are the columns of a head, without its changes.
-const (
-	headNames   = "number, parent, message, run, author, update_type, title, filename, source, media, digest, in_blob, created_at"
-	headColumns = "v.number, v.parent, v.message, v.run, v.author, v.update_type, v.title, v.filename, v.source, v.media, v.digest, v.in_blob, v.created_at"
-)
+// headColumns are the columns of a head, without its changes.
+const headColumns = "v.number, v.parent, v.message, v.run, v.author, v.update_type, v.title, v.filename, v.source, v.media, v.digest, v.in_blob, v.created_at"
 
 const headsQuery = headTable + `
 	SELECT h.artifact, h.live, a.created_at, ` + headColumns + fromHead + `versions v ON h.live = 0` + atHead + `
@@ -49,17 +46,16 @@ const liveQuery = "WITH RECURSIVE " + pathTable + `,
 	SELECT h.artifact, h.live, a.created_at, ` + headColumns + fromHead + `edits v ON v.folded = 0` + atHead + `
 	ORDER BY 1`
 
-// oneHeadQuery finds the head of artifact ?4: it reads each table from the newest
-// row backwards to the first row on the branch.
-const oneHeadQuery = "WITH RECURSIVE " + pathTable + `
-	SELECT a.id, v.live, a.created_at, ` + headColumns + ` FROM (
-		SELECT * FROM (SELECT 0 AS live, ` + headNames + " FROM versions WHERE owner = ?1 AND conversation = ?2 AND artifact = ?4" + newestOnBranch + `)
-		UNION ALL
-		SELECT * FROM (SELECT 1, ` + headNames + " FROM edits WHERE owner = ?1 AND conversation = ?2 AND folded = 0 AND artifact = ?4" + newestOnBranch + `)
-	) v JOIN artifacts a ON a.owner = ?1 AND a.conversation = ?2 AND a.id = ?4
-	ORDER BY v.number DESC LIMIT 1`
+// statesQuery lists the states of artifact ?3 from the newest to the oldest, each
+// with the row of its message; NULL: it has none.
+const statesQuery = "SELECT a.id, 0, a.created_at, " + headColumns + ", m.n, v.number AS newest FROM versions v" + ofState + `
+	UNION ALL
+	SELECT a.id, 1, a.created_at, ` + headColumns + ", m.n, v.number FROM edits v" + ofState + ` AND v.folded = 0
+	ORDER BY newest DESC`
 
-const newestOnBranch = onBranch + " ORDER BY number DESC LIMIT 1"
+const ofState = ` JOIN artifacts a ON a.owner = ?1 AND a.conversation = ?2 AND a.id = ?3
+	LEFT JOIN messages m ON m.owner = ?1 AND m.id = v.message
+	WHERE v.owner = ?1 AND v.conversation = ?2 AND v.artifact = ?3`
 
 // fewOlder is the maximum number of older heads that are looked up one by one;
 // more are read by headsQuery.
@@ -165,46 +161,106 @@ func (t artifacts) onPath(op string, c artel.ConversationID, at artel.MessageID,
 	return found, err
 }
 
-func (t artifacts) Head(c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error) {
+// Head reads the states from the newest one on, and the branch from its end no
+// further than to the messages of these.
+func (t artifacts) Head(c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (head artel.Artifact, err error) {
 	const op = "store.Artifacts.Head"
-	if err := t.branch(op, c, at); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return artel.Artifact{}, err
 	}
-	heads, err := t.heads(op, oneHeadQuery, c, t.owner, c, at, id)
-	if err == nil && len(heads) == 0 {
+	w := ascent{tx: t.tx}
+	if at != "" {
+		var found bool
+		if w.leaf, found, err = t.in(op, c, at); err == nil && !found {
+			err = noMessage(op, at)
+		}
+		if err != nil {
+			return artel.Artifact{}, err
+		}
+	}
+	found := false
+	err = t.rows(op, string(id), statesQuery, []any{t.owner, c, id}, func(rows *sql.Rows) error {
+		var message *int64
+		var number int
+		a, m, err := scanHead(rows, c, &message, &number)
+		switch {
+		case err != nil:
+			return err
+		case m == "":
+			found = true
+		case message != nil:
+			found, err = w.passes(op, *message)
+		}
+		if head = a; err == nil && found {
+			err = errStop
+		}
+		return err
+	})
+	if err == nil && !found {
 		err = noArtifact(op, id)
 	}
 	if err != nil {
 		return artel.Artifact{}, err
 	}
-	return heads[0], nil
+	return head, nil
+}
+
+// An ascent walks a branch from its end towards its root, by the rows of its
+// messages. A message has a higher row than its parent.
+type ascent struct {
+	*tx
+	leaf int64 // 0: the branch is empty
+	at   int64 // how far it has come; 0: not begun
+}
+
+// passes reports whether a row is on the branch. It continues from where it is if the
+// row is further up, as those of older states usually are.
+func (w *ascent) passes(op string, row int64) (bool, error) {
+	if w.at == 0 || w.at < row {
+		w.at = w.leaf
+	}
+	if w.at <= row {
+		return w.at == row, nil
+	}
+	_, err := w.row(op, "", `WITH RECURSIVE path (n) AS (
+		SELECT ?2 UNION ALL
+		SELECT m.parent_n FROM path JOIN messages m ON m.n = path.n AND m.owner = ?1 AND m.parent_n >= ?3
+		) SELECT min(n) FROM path`, []any{w.owner, w.at, row}, &w.at)
+	return w.at == row, err
 }
 
 func (t artifacts) heads(op, query string, c artel.ConversationID, args ...any) ([]artel.Artifact, error) {
 	var heads []artel.Artifact
 	err := t.rows(op, string(c), query, args, func(rows *sql.Rows) error {
-		var (
-			id      artel.ArtifactID
-			live    bool
-			created int64
-			r       versionRow
-		)
-		if err := rows.Scan(append([]any{&id, &live, &created}, r.head()...)...); err != nil {
-			return err
-		}
-		v, err := r.version()
-		if err != nil {
-			return err
-		}
-		a := v.Artifact(c, id, fromMicros(created))
-		a.Live = live
+		a, _, err := scanHead(rows, c)
 		heads = append(heads, a)
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return heads, nil
+}
+
+// scanHead scans an id, live, the artifact's creation, headColumns and extra. It also
+// returns the message of the state.
+func scanHead(rows *sql.Rows, c artel.ConversationID, extra ...any) (artel.Artifact, artel.MessageID, error) {
+	var (
+		id      artel.ArtifactID
+		live    bool
+		created int64
+		r       versionRow
+	)
+	if err := rows.Scan(slices.Concat([]any{&id, &live, &created}, r.head(), extra)...); err != nil {
+		return artel.Artifact{}, "", err
+	}
+	v, err := r.version()
+	if err != nil {
+		return artel.Artifact{}, "", err
+	}
+	a := v.Artifact(c, id, fromMicros(created))
+	a.Live = live
+	return a, v.Message, nil
 }
 
 func (t artifacts) Exists(c artel.ConversationID, id artel.ArtifactID) (bool, error) {

@@ -127,36 +127,43 @@ func BenchmarkOpen(b *testing.B) {
 	})
 }
 
-// BenchmarkHead measures the newest state of one artifact on branches of
-// different lengths.
+// BenchmarkHead measures the newest state of one artifact on branches of different
+// lengths, written at their end and at their beginning.
 func BenchmarkHead(b *testing.B) {
-	for _, length := range []int{10, 100, 1000} {
-		b.Run(fmt.Sprintf("messages=%d", length), func(b *testing.B) {
-			s := open(b, sqlite.Memory, sqlite.Options{})
-			c := conversation(b, s)
-			var leaf artel.MessageID
-			update(b, s, func(tx store.Tx) error {
-				now := time.Now()
-				for range length {
-					m := artel.Message{ID: artel.NewMessageID(now), Conversation: c, Parent: leaf, Role: artel.RoleUser, CreatedAt: now}
-					if err := tx.Messages.Create(m); err != nil {
-						return err
-					}
-					leaf = m.ID
-				}
-				_, err := tx.Journal.Append(c, "plan", artel.Version{Message: leaf, CreatedAt: now}, nil)
-				return err
-			})
-			for b.Loop() {
-				err := s.View(b.Context(), artel.Local, func(tx store.Tx) error {
-					_, err := tx.Artifacts.Head(c, "plan", leaf)
+	for _, length := range []int{10, 1000, 20_000} {
+		s := open(b, sqlite.Memory, sqlite.Options{})
+		c := conversation(b, s)
+		var leaf artel.MessageID
+		update(b, s, func(tx store.Tx) error {
+			now := time.Now()
+			for i := range length {
+				m := artel.Message{ID: artel.NewMessageID(now), Conversation: c, Parent: leaf, Role: artel.RoleUser, CreatedAt: now}
+				if err := tx.Messages.Create(m); err != nil {
 					return err
-				})
-				if err != nil {
-					b.Fatal(err)
+				}
+				leaf = m.ID
+				if i > 0 && i < length-1 {
+					continue
+				}
+				if _, err := tx.Journal.Append(c, map[bool]artel.ArtifactID{true: "first", false: "last"}[i == 0], artel.Version{Message: leaf, CreatedAt: now}, nil); err != nil {
+					return err
 				}
 			}
+			return nil
 		})
+		for _, id := range []artel.ArtifactID{"last", "first"} {
+			b.Run(fmt.Sprintf("messages=%d/%s", length, id), func(b *testing.B) {
+				for b.Loop() {
+					err := s.View(b.Context(), artel.Local, func(tx store.Tx) error {
+						_, err := tx.Artifacts.Head(c, id, leaf)
+						return err
+					})
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -91,15 +91,9 @@ const contextColumns = "SELECT conversation, run, number, created_at, summary, u
 // scanContext scans a row of contextColumns and the record.
 func scanContext(op string, scan func(...any) error) (store.Context, error) {
 	var c store.Context
-	var us int64
-	var summary string
-	var usage, record sql.NullString
-	if err := scan(&c.Conversation, &c.Run, &c.Number, &us, &summary, &usage, &record); err != nil {
+	var usage sql.NullString
+	if err := scan(&c.Conversation, &c.Run, &c.Number, (*timeColumn)(&c.CreatedAt), (*jsonColumn)(&c.Summary), &usage, (*jsonColumn)(&c.Record)); err != nil {
 		return c, err
-	}
-	c.CreatedAt, c.Summary = fromMicros(us), json.RawMessage(summary)
-	if record.Valid {
-		c.Record = json.RawMessage(record.String)
 	}
 	if usage.Valid {
 		if err := json.Unmarshal([]byte(usage.String), &c.Usage); err != nil {

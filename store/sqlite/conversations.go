@@ -37,17 +37,15 @@ func (t conversations) create(op string, c artel.Conversation) error {
 func (t conversations) Get(id artel.ConversationID) (artel.Conversation, error) {
 	const op = "store.Conversations.Get"
 	var c artel.Conversation
-	var created, updated int64
 	found, err := t.row(op, string(id),
 		"SELECT "+conversationColumns+" FROM conversations WHERE owner = ? AND id = ? AND deleted_at IS NULL", []any{t.owner, id},
-		conversationDest(&c, &created, &updated)...)
+		conversationDest(&c)...)
 	if err == nil && !found {
 		err = noConversation(op, id)
 	}
 	if err != nil {
 		return artel.Conversation{}, err
 	}
-	c.CreatedAt, c.UpdatedAt = fromMicros(created), fromMicros(updated)
 	return c, nil
 }
 
@@ -143,14 +141,11 @@ func (t conversations) Restore(id artel.ConversationID) error {
 	return err
 }
 
-func conversationDest(c *artel.Conversation, created, updated *int64) []any {
-	return []any{&c.ID, &c.Title, &c.Agent, &c.Service, &c.Leaf, created, updated}
+func conversationDest(c *artel.Conversation) []any {
+	return []any{&c.ID, &c.Title, &c.Agent, &c.Service, &c.Leaf, (*timeColumn)(&c.CreatedAt), (*timeColumn)(&c.UpdatedAt)}
 }
 
 // scanConversation scans a row of conversationColumns and extra.
 func scanConversation(rows *sql.Rows, c *artel.Conversation, extra ...any) error {
-	var created, updated int64
-	err := rows.Scan(append(conversationDest(c, &created, &updated), extra...)...)
-	c.CreatedAt, c.UpdatedAt = fromMicros(created), fromMicros(updated)
-	return err
+	return rows.Scan(append(conversationDest(c), extra...)...)
 }

@@ -4,10 +4,10 @@ package sqlite
 
 import (
 	"database/sql"
-	"encoding/json"
 	"slices"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
 )
 
 type events struct{ *tx }
@@ -71,26 +71,24 @@ func (t events) read(op string, c artel.ConversationID, limit int, selected stri
 	if err := t.requireConversation(op, c); err != nil {
 		return nil, err
 	}
-	var list []artel.Event
+	var found []artel.Event
+	bytes := 0
 	err := t.rows(op, string(c), "SELECT seq, type, run, agent, within, time, data FROM events WHERE owner = ? AND conversation = ? AND "+selected+" LIMIT ?",
 		[]any{t.owner, c, seq, limit}, func(rows *sql.Rows) error {
 			var e artel.Event
-			var us int64
-			var data *string
-			if err := rows.Scan(&e.Seq, &e.Type, &e.Run, &e.Agent, &e.Within, &us, &data); err != nil {
+			if err := rows.Scan(&e.Seq, &e.Type, &e.Run, &e.Agent, &e.Within, (*timeColumn)(&e.Time), (*jsonColumn)(&e.Data)); err != nil {
 				return err
 			}
-			e.Time = fromMicros(us)
-			if data != nil {
-				e.Data = json.RawMessage(*data)
+			found = append(found, e)
+			if bytes += len(e.Data); bytes >= store.MaxEventBytes {
+				return errStop
 			}
-			list = append(list, e)
 			return nil
 		})
 	if err != nil {
 		return nil, err
 	}
-	return list, nil
+	return found, nil
 }
 
 func (t events) Last(c artel.ConversationID) (artel.Seq, error) {

@@ -69,15 +69,8 @@ func (t files) List(q store.FileQuery) ([]store.File, error) {
 			return nil, err
 		}
 	}
-	var items []store.File
-	err := t.rows(op, "", "SELECT "+fileColumns+" FROM files WHERE owner = ? AND holder = ? AND (created_at, id) "+before+" (?, ?)"+unexpired+
-		" ORDER BY created_at "+order+", id "+order+" LIMIT ?", []any{t.owner, q.Holder, us, tie, micros(q.Now), max(q.Limit, 1)}, func(rows *sql.Rows) error {
-		var f store.File
-		err := scanFile(op, rows, &f)
-		items = append(items, f)
-		return err
-	})
-	return items, err
+	return list(t.tx, op, "", "SELECT "+fileColumns+" FROM files WHERE owner = ? AND holder = ? AND (created_at, id) "+before+" (?, ?)"+unexpired+
+		" ORDER BY created_at "+order+", id "+order+" LIMIT ?", []any{t.owner, q.Holder, us, tie, micros(q.Now), max(q.Limit, 1)}, func(rows *sql.Rows, f *store.File) error { return scanFile(op, rows, f) })
 }
 
 func (t files) Delete(id string, now time.Time) error {
@@ -96,15 +89,13 @@ func (t files) Purge(now time.Time) error {
 
 func scanFile(op string, rows *sql.Rows, f *store.File) error {
 	var info string
-	var created int64
 	var expires sql.NullInt64
-	if err := rows.Scan(&f.ID, &f.Holder, &f.Digest, &f.Filename, &f.Purpose, &info, &created, &expires); err != nil {
+	if err := rows.Scan(&f.ID, &f.Holder, &f.Digest, &f.Filename, &f.Purpose, &info, (*timeColumn)(&f.CreatedAt), &expires); err != nil {
 		return err
 	}
 	if err := json.Unmarshal([]byte(info), &f.Info); err != nil {
 		return artel.Errorf(artel.Internal, op, f.ID, "the row is damaged: %w", err)
 	}
-	f.CreatedAt = fromMicros(created)
 	if expires.Valid {
 		f.ExpiresAt = fromMicros(expires.Int64)
 	}

@@ -4,7 +4,6 @@ package sqlite
 
 import (
 	"database/sql"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -58,7 +57,7 @@ func checkLogged(op string, e store.GatewayEntry) error {
 }
 
 func (t gatewayLog) List(q store.GatewayQuery) (items []store.GatewayEntry, next string, err error) {
-	const op, list = "store.GatewayLog.List", "gateway"
+	const op, cursors = "store.GatewayLog.List", "gateway"
 	limit, err := pageLimit(op, q.Page)
 	if err != nil {
 		return nil, "", err
@@ -69,7 +68,7 @@ func (t gatewayLog) List(q store.GatewayQuery) (items []store.GatewayEntry, next
 		args = append(args, values...)
 	}
 	if q.Cursor != "" {
-		before, _, err := parseCursor(op, list, q.Cursor)
+		before, _, err := parseCursor(op, cursors, q.Cursor)
 		if err != nil {
 			return nil, "", err
 		}
@@ -90,20 +89,15 @@ func (t gatewayLog) List(q store.GatewayQuery) (items []store.GatewayEntry, next
 	if q.Changed {
 		and("changed = 1")
 	}
-	err = t.rows(op, "", query+" ORDER BY n DESC LIMIT ?", append(args, limit+1), func(rows *sql.Rows) error {
-		var e store.GatewayEntry
-		var body string
-		err := rows.Scan(&e.Number, &e.Key, &e.Service, &e.Status, &e.Changed, &body)
-		e.Body = json.RawMessage(body)
-		items = append(items, e)
-		return err
+	items, err = list(t.tx, op, "", query+" ORDER BY n DESC LIMIT ?", append(args, limit+1), func(rows *sql.Rows, e *store.GatewayEntry) error {
+		return rows.Scan(&e.Number, &e.Key, &e.Service, &e.Status, &e.Changed, (*jsonColumn)(&e.Body))
 	})
 	if err != nil {
 		return nil, "", err
 	}
 	if len(items) > limit {
 		items = items[:limit]
-		next = cursor(list, items[limit-1].Number, "")
+		next = cursor(cursors, items[limit-1].Number, "")
 	}
 	return items, next, nil
 }

@@ -58,6 +58,12 @@ const (
 		coalesce((SELECT max(number) FROM edits WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND folded = 0), 0),
 		coalesce((SELECT max(number) FROM edits WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND folded = 1), 0))`
 
+	// No row if the conversation is missing.
+	newestIfConversation = `SELECT max(
+		coalesce((SELECT max(number) FROM edits WHERE owner = ? AND conversation = ? AND artifact = ? AND folded = 0), 0),
+		coalesce((SELECT max(number) FROM edits WHERE owner = ? AND conversation = ? AND artifact = ? AND folded = 1), 0))
+		WHERE ? OR EXISTS (SELECT 1 FROM conversations WHERE owner = ? AND id = ? AND deleted_at IS NULL)`
+
 	insertEdit    = "INSERT INTO edits (owner, conversation, artifact, folded, " + versionNames + ", text) VALUES (?, ?, ?, 0" + fifteenMarks + ")"
 	insertFolded  = "INSERT INTO edits (owner, conversation, artifact, folded, " + versionNames + ", text) VALUES (?, ?, ?, 1" + fifteenMarks + ")"
 	insertVersion = "INSERT INTO versions (owner, conversation, artifact, " + versionNames + ", text) VALUES (?, ?, ?" + fifteenMarks + ")"
@@ -90,23 +96,18 @@ func (t journal) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Ver
 // that the conversation exists. Appends are the most frequent update, and one query
 // takes less time than two.
 func (t journal) newestNumber(op string, c artel.ConversationID, id artel.ArtifactID, number *int) error {
-	if c == t.lastConv || c == t.importing {
-		if err := t.requireConversation(op, c); err != nil {
-			return err
-		}
-		_, err := t.row(op, string(id), newestNumberQuery, []any{t.owner, c, id}, number)
+	if err := t.usable(op, false); err != nil {
 		return err
 	}
-	var conversation *int64
-	_, err := t.row(op, string(id), "SELECT ("+newestNumberQuery+"), (SELECT number FROM conversations WHERE owner = ?1 AND id = ?2 AND deleted_at IS NULL)",
-		[]any{t.owner, c, id}, number, &conversation)
+	known := c == t.importing || c == t.lastConv && c != ""
+	n, found, err := t.number(newestIfConversation, t.owner, c, id, t.owner, c, id, known, t.owner, c)
 	switch {
 	case err != nil:
-		return err
-	case conversation == nil:
+		return t.fail(op, string(id), err)
+	case !found:
 		return noConversation(op, c)
 	}
-	t.lastConv, t.lastNumber = c, *conversation
+	*number = int(n)
 	return nil
 }
 
@@ -140,8 +141,26 @@ func (t journal) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Versi
 	return artifacts(t).foldHead(op, c, id, v)
 }
 
+func (t journal) FoldInner(c artel.ConversationID, id artel.ArtifactID, run artel.RunID, after, before, limit int) (int, error) {
+	const op = "store.Journal.FoldInner"
+	if err := t.requireConversation(op, c); err != nil {
+		return 0, err
+	}
+	n, err := t.change(op, string(id), `UPDATE edits SET folded = 1 WHERE rowid IN (SELECT rowid FROM edits WHERE owner = ? AND conversation = ? AND folded = 0
+		AND artifact = ? AND number > ? AND number < ? AND run = ? ORDER BY number DESC LIMIT ?)`, t.owner, c, id, after, before, run, limit)
+	return int(n), err
+}
+
 func (t journal) DropText(c artel.ConversationID, id artel.ArtifactID, number int) error {
 	const op = "store.Journal.DropText"
+	if err := t.requireConversation(op, c); err != nil {
+		return err
+	}
+	n, err := t.change(op, string(id), "UPDATE edits SET text = NULL WHERE owner = ? AND conversation = ? AND folded = 0 AND artifact = ? AND number = ?",
+		t.owner, c, id, number)
+	if err != nil || n > 0 {
+		return err
+	}
 	v, err := versions(t).get(op, c, id, number)
 	if err != nil {
 		return err
@@ -160,7 +179,12 @@ func (t journal) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit,
 		return nil, err
 	}
 	columns := "v.text, " + versionColumns
-	if q.Outline {
+	switch {
+	case q.Spans:
+		columns = "v.number, v.parent, v.run, v.update_type, v.changes"
+	case q.NoText:
+		columns = "NULL, " + versionColumns
+	case q.Outline:
 		columns = "NULL, " + headColumns + ", NULL"
 	}
 	query := "SELECT v.artifact, v.folded, " + columns + " FROM edits v WHERE v.owner = ? AND v.conversation = ?"
@@ -186,6 +210,15 @@ func (t journal) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit,
 	err := t.rows(op, string(c), query+" ORDER BY v.artifact, v.number", args, func(rows *sql.Rows) error {
 		var e store.Edit
 		var r versionRow
+		if q.Spans {
+			if err := rows.Scan(&e.Artifact, &e.Folded, &e.Number, &e.Parent, &e.Run, &e.Update, &r.changes); err != nil {
+				return err
+			}
+			var err error
+			e.Changes, err = r.decodeChanges()
+			edits = append(edits, e)
+			return err
+		}
 		if err := rows.Scan(append([]any{&e.Artifact, &e.Folded, &e.Text}, r.dest()...)...); err != nil {
 			return err
 		}
@@ -198,6 +231,73 @@ func (t journal) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit,
 		return nil, err
 	}
 	return edits, nil
+}
+
+// replayQuery walks from an edit up to the nearest one with a text, newest first.
+// Column stored says where that text is. CROSS JOIN makes SQLite look up each parent
+// instead of reading all edits of the artifact.
+const replayQuery = `WITH RECURSIVE chain (number, parent, step, stored, changes) AS (
+		SELECT e.number, e.parent, 0, ` + storedText + `, e.changes FROM edits e
+		WHERE e.owner = ?1 AND e.conversation = ?2 AND e.folded IN (0, 1) AND e.artifact = ?3 AND e.number = ?4
+	UNION ALL
+		SELECT e.number, e.parent, c.step + 1, ` + storedText + `, e.changes FROM chain c CROSS JOIN edits e
+		ON e.owner = ?1 AND e.conversation = ?2 AND e.folded IN (0, 1) AND e.artifact = ?3 AND e.number = c.parent
+		WHERE c.stored = 0 AND c.parent < c.number
+	) SELECT number, stored, iif(stored, NULL, changes) FROM chain ORDER BY step`
+
+const (
+	storedNowhere = iota
+	storedInVersion
+	storedInEdit
+	storedText = `CASE WHEN e.folded = 1 AND EXISTS (SELECT 1 FROM versions v WHERE v.owner = ?1 AND v.conversation = ?2 AND v.artifact = ?3
+		AND v.number = e.number AND v.text IS NOT NULL) THEN 1 WHEN e.text IS NOT NULL THEN 2 ELSE 0 END`
+)
+
+func (t journal) Replay(c artel.ConversationID, id artel.ArtifactID, number int) (store.Replay, error) {
+	const op = "store.Journal.Replay"
+	if err := t.requireConversation(op, c); err != nil {
+		return store.Replay{}, err
+	}
+	const one = " WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND number = ?4"
+	var text *string
+	// Most reads are of a version whose text is stored.
+	if _, err := t.row(op, string(id), "SELECT text FROM versions"+one, []any{t.owner, c, id, number}, &text); err != nil {
+		return store.Replay{}, err
+	}
+	if text != nil {
+		return store.Replay{Base: number, Text: *text}, nil
+	}
+	var steps [][]artel.Change // newest first
+	base, stored := 0, storedNowhere
+	err := t.rows(op, string(id), replayQuery, []any{t.owner, c, id, number}, func(rows *sql.Rows) error {
+		var r versionRow
+		if err := rows.Scan(&base, &stored, &r.changes); err != nil || stored != storedNowhere {
+			return err
+		}
+		step, err := r.decodeChanges()
+		steps = append(steps, step)
+		return err
+	})
+	switch {
+	case err != nil:
+		return store.Replay{}, err
+	case base == 0:
+		return store.Replay{}, versions(t).absent(op, c, id, number)
+	case stored == storedNowhere:
+		return store.Replay{}, artel.Errorf(artel.NotFound, op, string(id), "no text is stored for edit %d or before it", base)
+	}
+	table := "versions" + one
+	if stored == storedInEdit {
+		table = "edits" + one + " AND folded IN (0, 1)"
+	}
+	if _, err := t.row(op, string(id), "SELECT text FROM "+table, []any{t.owner, c, id, base}, &text); err != nil {
+		return store.Replay{}, err
+	}
+	r := store.Replay{Base: base, Text: *text, Edits: len(steps)}
+	for _, changes := range slices.Backward(steps) {
+		r.Changes = append(r.Changes, changes...)
+	}
+	return r, nil
 }
 
 func (t journal) Compact(c artel.ConversationID, id artel.ArtifactID, remove []int, rewritten []store.Edit) error {

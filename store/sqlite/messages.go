@@ -16,7 +16,7 @@ import (
 
 type messages struct{ *tx }
 
-const messageColumns = "m.id, m.conversation, m.parent, m.role, m.agent, m.run, m.muted, m.summary, m.covers, m.created_at, m.parts, m.within"
+const messageColumns = "m.id, m.conversation, m.parent, m.role, m.agent, m.run, m.muted, m.summary, m.covers, m.created_at, m.parts, m.within, m.edited"
 
 // pathTable is the branch of conversation ?2 of owner ?1 that ends in message
 // ?3, for a WITH RECURSIVE; pathEnd of it the last ?4 messages.
@@ -59,9 +59,9 @@ func (t messages) Create(m artel.Message) error {
 		parts = &s
 	}
 	n, err := t.insert(op, string(m.ID), `INSERT INTO messages
-		(owner, id, conversation, parent, parent_n, role, agent, run, muted, summary, covers, created_at, parts, within)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		t.owner, m.ID, m.Conversation, m.Parent, parent, m.Role, m.Agent, m.Run, m.Muted, m.Summary, m.Covers, micros(m.CreatedAt), parts, m.Within)
+		(owner, id, conversation, parent, parent_n, role, agent, run, muted, summary, covers, created_at, parts, within, edited)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		t.owner, m.ID, m.Conversation, m.Parent, parent, m.Role, m.Agent, m.Run, m.Muted, m.Summary, m.Covers, micros(m.CreatedAt), parts, m.Within, m.Edited)
 	if err != nil {
 		return err
 	}
@@ -97,17 +97,12 @@ func (t messages) Path(c artel.ConversationID, leaf artel.MessageID, limit int) 
 	if err := t.branch(op, c, leaf); err != nil || leaf == "" {
 		return nil, err
 	}
-	var path []artel.Message
-	err := t.rows(op, string(leaf), "WITH RECURSIVE "+pathEnd+" SELECT "+messageColumns+
-		" FROM path JOIN messages m USING (n) ORDER BY path.depth DESC", []any{t.owner, c, leaf, limit}, appendMessage(&path))
-	if err != nil {
-		return nil, err
-	}
-	return path, nil
+	return list(t.tx, op, string(leaf), "WITH RECURSIVE "+pathEnd+" SELECT "+messageColumns+
+		" FROM path JOIN messages m USING (n) ORDER BY path.depth DESC", []any{t.owner, c, leaf, limit}, scanMessage)
 }
 
 func (t messages) List(c artel.ConversationID, p store.Page) ([]artel.Message, string, error) {
-	const op, list = "store.Messages.List", "messages"
+	const op, cursors = "store.Messages.List", "messages"
 	limit, err := pageLimit(op, p)
 	if err != nil {
 		return nil, "", err
@@ -115,7 +110,7 @@ func (t messages) List(c artel.ConversationID, p store.Page) ([]artel.Message, s
 	us, n := int64(math.MinInt64), int64(0)
 	if p.Cursor != "" {
 		var tie string
-		if us, tie, err = parseCursor(op, list, p.Cursor); err != nil {
+		if us, tie, err = parseCursor(op, cursors, p.Cursor); err != nil {
 			return nil, "", err
 		}
 		if n, err = strconv.ParseInt(tie, 10, 64); err != nil {
@@ -125,13 +120,12 @@ func (t messages) List(c artel.ConversationID, p store.Page) ([]artel.Message, s
 	if err := t.requireConversation(op, c); err != nil {
 		return nil, "", err
 	}
-	var items []artel.Message
 	var ties []int64
-	err = t.rows(op, string(c), "SELECT "+messageColumns+`, m.n FROM messages m
+	items, err := list(t.tx, op, string(c), "SELECT "+messageColumns+`, m.n FROM messages m
 		WHERE m.owner = ? AND m.conversation = ? AND (m.created_at, m.n) > (?, ?) ORDER BY m.created_at, m.n LIMIT ?`,
-		[]any{t.owner, c, us, n, limit + 1}, func(r *sql.Rows) error {
+		[]any{t.owner, c, us, n, limit + 1}, func(rows *sql.Rows, m *artel.Message) error {
 			ties = append(ties, 0)
-			return appendMessage(&items, &ties[len(ties)-1])(r)
+			return scanMessageAnd(rows, m, &ties[len(ties)-1])
 		})
 	if err != nil {
 		return nil, "", err
@@ -140,7 +134,7 @@ func (t messages) List(c artel.ConversationID, p store.Page) ([]artel.Message, s
 		return items, "", nil
 	}
 	items = items[:limit]
-	return items, cursor(list, micros(items[limit-1].CreatedAt), strconv.FormatInt(ties[limit-1], 10)), nil
+	return items, cursor(cursors, micros(items[limit-1].CreatedAt), strconv.FormatInt(ties[limit-1], 10)), nil
 }
 
 func (t messages) SetMuted(id artel.MessageID, muted bool) error {
@@ -157,13 +151,8 @@ func (t messages) Nested(c artel.ConversationID, run artel.RunID) ([]artel.Messa
 	if err := t.requireConversation(op, c); err != nil {
 		return nil, err
 	}
-	var list []artel.Message
-	err := t.rows(op, string(run), "SELECT "+messageColumns+` FROM messages m
-		WHERE m.owner = ? AND m.conversation = ? AND m.run = ? AND m.within <> '' ORDER BY m.n`, []any{t.owner, c, run}, appendMessage(&list))
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
+	return list(t.tx, op, string(run), "SELECT "+messageColumns+` FROM messages m
+		WHERE m.owner = ? AND m.conversation = ? AND m.run = ? AND m.within <> '' ORDER BY m.n`, []any{t.owner, c, run}, scanMessage)
 }
 
 func (t messages) Children(c artel.ConversationID, parents ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error) {
@@ -223,7 +212,7 @@ type messageRow struct {
 
 func (r *messageRow) dest() []any {
 	m := &r.m
-	return []any{&m.ID, &m.Conversation, &m.Parent, &m.Role, &m.Agent, &m.Run, &m.Muted, &m.Summary, &m.Covers, &r.created, &r.parts, &m.Within}
+	return []any{&m.ID, &m.Conversation, &m.Parent, &m.Role, &m.Agent, &m.Run, &m.Muted, &m.Summary, &m.Covers, &r.created, &r.parts, &m.Within, &m.Edited}
 }
 
 func (r *messageRow) message() (artel.Message, error) {
@@ -236,20 +225,17 @@ func (r *messageRow) message() (artel.Message, error) {
 	return r.m, nil
 }
 
-// appendMessage scans rows of messageColumns, and then extra, into items.
-func appendMessage(items *[]artel.Message, extra ...any) func(*sql.Rows) error {
-	return func(rows *sql.Rows) error {
-		var r messageRow
-		if err := rows.Scan(append(r.dest(), extra...)...); err != nil {
-			return err
-		}
-		m, err := r.message()
-		if err != nil {
-			return err
-		}
-		*items = append(*items, m)
-		return nil
+// scanMessage scans a row of messageColumns.
+func scanMessage(rows *sql.Rows, m *artel.Message) error { return scanMessageAnd(rows, m) }
+
+// scanMessageAnd scans a row of messageColumns and extra.
+func scanMessageAnd(rows *sql.Rows, m *artel.Message, extra ...any) (err error) {
+	var r messageRow
+	if err := rows.Scan(append(r.dest(), extra...)...); err != nil {
+		return err
 	}
+	*m, err = r.message()
+	return err
 }
 
 // checkParts refuses text that JSON could not carry as it is.

@@ -66,3 +66,30 @@ func TestOldArtifactsAreListed(t *testing.T) {
 		}
 	}
 }
+
+// TestOldNotesOfRuns opens a database from before ended runs left no note: theirs are
+// removed, and those of others stay.
+func TestOldNotesOfRuns(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	if err := sqlite.MigrateTo(t.Context(), path, 40); err != nil {
+		t.Fatal(err)
+	}
+	raw(t, path, `INSERT INTO conversations (owner, id, title, agent, service, leaf, created_at, updated_at, number) VALUES ('local', 'cnv_a', '', '', '', '', 1, 1, 1)`)
+	raw(t, path, `INSERT INTO notes (owner, id, conversation, run, message, kind, open, body, created_at) VALUES
+		('local', 'heads_1', 'cnv_a', '1', '', 'heads', 0, '{}', 1), ('local', 'heads_2', 'cnv_a', '2', '', 'heads', 0, '{"a":1}', 1),
+		('local', 'compaction_1', 'cnv_a', '1', '', 'compaction', 0, '{}', 1)`)
+	s := open(t, path, sqlite.Options{})
+	var left []string
+	if err := s.View(t.Context(), artel.Local, func(tx store.Tx) error {
+		list, err := tx.Notes.List(store.NoteQuery{Conversation: "cnv_a"})
+		for _, n := range list {
+			left = append(left, n.ID)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"heads_2", "compaction_1"}, left); d != "" {
+		t.Errorf("notes (-want +got):\n%s", d)
+	}
+}

@@ -4,7 +4,6 @@ package sqlite
 
 import (
 	"database/sql"
-	"encoding/json"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
@@ -40,14 +39,14 @@ func (t notes) Put(n store.Note) error {
 
 func (t notes) Get(id string) (store.Note, error) {
 	const op = "store.Notes.Get"
-	list, err := t.list(op, id, "owner = ? AND id = ?"+notDeleted("notes"), t.owner, id)
-	if err == nil && len(list) == 0 {
-		err = artel.Errorf(artel.NotFound, op, artel.Shorten(id, 80), "no such note")
+	found, err := t.list(op, id, "owner = ? AND id = ?"+notDeleted("notes"), t.owner, id)
+	if err == nil && len(found) == 0 {
+		err = noNote(op, id)
 	}
 	if err != nil {
 		return store.Note{}, err
 	}
-	return list[0], nil
+	return found[0], nil
 }
 
 func (t notes) List(q store.NoteQuery) ([]store.Note, error) {
@@ -71,18 +70,21 @@ func (t notes) List(q store.NoteQuery) ([]store.Note, error) {
 	return t.list(op, string(q.Conversation), where, args...)
 }
 
+func (t notes) Delete(id string) error {
+	const op = "store.Notes.Delete"
+	n, err := t.change(op, id, "DELETE FROM notes WHERE owner = ? AND id = ?"+notDeleted("notes"), t.owner, id)
+	if err == nil && n == 0 {
+		err = noNote(op, id)
+	}
+	return err
+}
+
+func noNote(op, id string) error {
+	return artel.Errorf(artel.NotFound, op, artel.Shorten(id, 80), "no such note")
+}
+
 func (t notes) list(op, subject, where string, args ...any) ([]store.Note, error) {
-	var list []store.Note
-	err := t.rows(op, subject, "SELECT "+noteColumns+" FROM notes WHERE "+where+" ORDER BY n", args, func(rows *sql.Rows) error {
-		var n store.Note
-		var body string
-		var us int64
-		if err := rows.Scan(&n.ID, &n.Conversation, &n.Run, &n.Message, &n.Kind, &n.Open, &body, &us); err != nil {
-			return err
-		}
-		n.Body, n.CreatedAt = json.RawMessage(body), fromMicros(us)
-		list = append(list, n)
-		return nil
+	return list(t.tx, op, subject, "SELECT "+noteColumns+" FROM notes WHERE "+where+" ORDER BY n", args, func(rows *sql.Rows, n *store.Note) error {
+		return rows.Scan(&n.ID, &n.Conversation, &n.Run, &n.Message, &n.Kind, &n.Open, (*jsonColumn)(&n.Body), (*timeColumn)(&n.CreatedAt))
 	})
-	return list, err
 }

@@ -15,9 +15,8 @@ func (t renditions) Get(source artel.Digest, form string) (store.Rendition, erro
 	const op = "store.Renditions.Get"
 	r := store.Rendition{Source: source, Form: form}
 	var info string
-	var us int64
 	found, err := t.row(op, string(source), "SELECT digest, info, created_at FROM renditions WHERE owner = ? AND source = ? AND form = ?",
-		[]any{t.owner, source, form}, &r.Digest, &info, &us)
+		[]any{t.owner, source, form}, &r.Digest, &info, (*timeColumn)(&r.CreatedAt))
 	if err == nil && !found {
 		err = artel.Errorf(artel.NotFound, op, string(source), "no such rendition was made")
 	}
@@ -27,7 +26,6 @@ func (t renditions) Get(source artel.Digest, form string) (store.Rendition, erro
 	if err := json.Unmarshal([]byte(info), &r.MediaInfo); err != nil {
 		return store.Rendition{}, artel.Errorf(artel.Internal, op, string(source), "the row is damaged: %w", err)
 	}
-	r.CreatedAt = fromMicros(us)
 	return r, nil
 }
 

@@ -138,24 +138,17 @@ func (t runs) Renew(l store.Lease, now time.Time) error {
 func (s *Store) Overdue(ctx context.Context, now time.Time) ([]store.Lease, error) {
 	const op = "store.Overdue"
 	var leases []store.Lease
-	err := s.read(ctx, op, func(c *session) error {
-		t := &tx{session: c, ctx: ctx}
-		return t.rows(op, "", "SELECT owner, id, conversation, holder, lease_until, worked FROM runs WHERE "+unfinished+
-			" AND lease_until < ?"+notDeleted("runs")+" ORDER BY lease_until, id", []any{micros(now)}, func(rows *sql.Rows) error {
-			var l store.Lease
-			var until, worked int64
-			if err := rows.Scan(&l.Owner, &l.Run, &l.Conversation, &l.Holder, &until, &worked); err != nil {
-				return err
-			}
-			l.Until, l.Worked = fromMicros(until), time.Duration(worked)*time.Microsecond
-			leases = append(leases, l)
-			return nil
+	err := s.read(ctx, op, func(c *session) (err error) {
+		leases, err = list(&tx{session: c, ctx: ctx}, op, "", "SELECT owner, id, conversation, holder, lease_until, worked FROM runs WHERE "+unfinished+
+			" AND lease_until < ?"+notDeleted("runs")+" ORDER BY lease_until, id", []any{micros(now)}, func(rows *sql.Rows, l *store.Lease) error {
+			var worked int64
+			err := rows.Scan(&l.Owner, &l.Run, &l.Conversation, &l.Holder, (*timeColumn)(&l.Until), &worked)
+			l.Worked = time.Duration(worked) * time.Microsecond
+			return err
 		})
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return leases, nil
+	return leases, err
 }
 
 // free returns Conflict if another run of r's conversation is running or waiting.

@@ -30,7 +30,7 @@ CREATE TABLE messages (
     muted        INTEGER NOT NULL,
     summary      INTEGER NOT NULL,
     created_at   INTEGER NOT NULL,
-    parts        TEXT, covers TEXT NOT NULL DEFAULT '', within TEXT NOT NULL DEFAULT '',                -- JSON; NULL: nil
+    parts        TEXT, covers TEXT NOT NULL DEFAULT '', within TEXT NOT NULL DEFAULT '', edited INTEGER NOT NULL DEFAULT 0,                -- JSON; NULL: nil
     UNIQUE (owner, id),
     FOREIGN KEY (owner, conversation) REFERENCES conversations (owner, id) ON DELETE CASCADE
 ) STRICT;
@@ -241,6 +241,60 @@ CREATE INDEX notes_by_kind ON notes (owner, conversation, kind, open);
 CREATE UNIQUE INDEX runs_active ON runs (owner, conversation) WHERE state IN ('running', 'waiting');
 CREATE INDEX messages_by_parent ON messages (owner, conversation, parent, n) WHERE within = '';
 CREATE INDEX events_turnings ON events (owner, conversation, seq) WHERE type IN ('compaction_completed', 'service_changed', 'service_chosen');
+CREATE TABLE audit (
+    n       INTEGER PRIMARY KEY AUTOINCREMENT,
+    time    INTEGER NOT NULL,
+    actor   TEXT    NOT NULL, -- an owner; empty: unknown
+    action  TEXT    NOT NULL,
+    target  TEXT    NOT NULL, -- may be empty, as the following columns
+    detail  TEXT    NOT NULL,
+    address TEXT    NOT NULL  -- of the client
+) STRICT;
+CREATE INDEX audit_by_time ON audit (time);
+CREATE INDEX audit_by_actor ON audit (actor, n);
+CREATE INDEX audit_by_action ON audit (action, n);
+CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'entries of the audit log never change'); END;
+CREATE TABLE users (
+    n          INTEGER PRIMARY KEY, -- the order in which they were made
+    id         TEXT    NOT NULL UNIQUE,
+    name       TEXT    NOT NULL,
+    email      TEXT    NOT NULL UNIQUE, -- in lower case
+    role       TEXT    NOT NULL, -- admin, member or viewer
+    password   TEXT    NOT NULL, -- argon2id in PHC form; empty: none is set
+    disabled   INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT;
+CREATE TABLE invitations (
+    user       TEXT    NOT NULL PRIMARY KEY REFERENCES users (id) ON DELETE CASCADE,
+    hash       TEXT    NOT NULL UNIQUE,
+    expires_at INTEGER NOT NULL
+) STRICT;
+CREATE TABLE sessions (
+    n          INTEGER PRIMARY KEY,
+    id         TEXT    NOT NULL UNIQUE,
+    hash       TEXT    NOT NULL UNIQUE,
+    user       TEXT    NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    client     TEXT    NOT NULL, -- User-Agent
+    address    TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at    INTEGER NOT NULL, -- exact to a minute
+    expires_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX sessions_by_user ON sessions (user);
+CREATE TABLE tokens (
+    n          INTEGER PRIMARY KEY,
+    id         TEXT    NOT NULL UNIQUE,
+    hash       TEXT    NOT NULL UNIQUE,
+    user       TEXT    NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    name       TEXT    NOT NULL,
+    scopes     TEXT    NOT NULL, -- a JSON array
+    created_at INTEGER NOT NULL,
+    used_at    INTEGER, -- exact to a minute; NULL: never
+    expires_at INTEGER  -- NULL: never
+) STRICT;
+CREATE INDEX tokens_by_user ON tokens (user);
+CREATE INDEX notes_by_run ON notes (owner, conversation, run, kind);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (2, 1);
@@ -263,3 +317,7 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (29, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (32, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (33, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (34, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (37, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (40, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (41, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (43, 1);

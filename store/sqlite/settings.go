@@ -4,7 +4,6 @@ package sqlite
 
 import (
 	"database/sql"
-	"encoding/json"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -35,17 +34,14 @@ func (t settings) expect(op, name string, revision int) (newest int, set bool, e
 func (t settings) Get(name string) (store.Setting, error) {
 	const op = "store.Settings.Get"
 	s := store.Setting{Name: name}
-	var value string
-	var us int64
 	found, err := t.row(op, artel.Shorten(name, 80), "SELECT revision, value, updated_at FROM settings WHERE owner = ? AND name = ? AND value IS NOT NULL",
-		[]any{t.owner, name}, &s.Revision, &value, &us)
+		[]any{t.owner, name}, &s.Revision, (*jsonColumn)(&s.Value), (*timeColumn)(&s.UpdatedAt))
 	if err == nil && !found {
 		err = noSetting(op, name)
 	}
 	if err != nil {
 		return store.Setting{}, err
 	}
-	s.Value, s.UpdatedAt = json.RawMessage(value), fromMicros(us)
 	return s, nil
 }
 
@@ -55,18 +51,10 @@ func noSetting(op, name string) error {
 
 func (t settings) List(prefix string) ([]store.Setting, error) {
 	const op = "store.Settings.List"
-	var out []store.Setting
-	err := t.rows(op, artel.Shorten(prefix, 80), "SELECT name, revision, value, updated_at FROM settings WHERE owner = ? AND substr(name, 1, length(?)) = ? AND value IS NOT NULL ORDER BY name",
-		[]any{t.owner, prefix, prefix}, func(rows *sql.Rows) error {
-			var s store.Setting
-			var value string
-			var us int64
-			err := rows.Scan(&s.Name, &s.Revision, &value, &us)
-			s.Value, s.UpdatedAt = json.RawMessage(value), fromMicros(us)
-			out = append(out, s)
-			return err
+	return list(t.tx, op, artel.Shorten(prefix, 80), "SELECT name, revision, value, updated_at FROM settings WHERE owner = ? AND substr(name, 1, length(?)) = ? AND value IS NOT NULL ORDER BY name",
+		[]any{t.owner, prefix, prefix}, func(rows *sql.Rows, s *store.Setting) error {
+			return rows.Scan(&s.Name, &s.Revision, (*jsonColumn)(&s.Value), (*timeColumn)(&s.UpdatedAt))
 		})
-	return out, err
 }
 
 func (t settings) Put(s store.Setting) (int, error) {

@@ -23,7 +23,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -136,10 +139,13 @@ func (s *Store) dsn() string {
 	if s.path == Memory {
 		return "file::memory:?" + q.Encode()
 	}
-	// SQLite decodes percent signs in file: names, and "?" would end the name.
-	path := filepath.ToSlash(s.path)
-	name := strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
-	return "file:" + name + "?" + q.Encode()
+	return fileURI(s.path) + "?" + q.Encode()
+}
+
+// fileURI returns the name of a file for SQLite, which decodes percent signs in
+// such names, and for which "?" would end the name.
+func fileURI(path string) string {
+	return "file:" + strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(filepath.ToSlash(path))
 }
 
 // begin counts a call in s.calls; the caller must call s.calls.Done.
@@ -158,11 +164,18 @@ func (s *Store) begin(ctx context.Context, op string) error {
 
 // View implements [store.Store].
 func (s *Store) View(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {
+	if owner == "" {
+		return noOwner("store.View")
+	}
+	return s.view(ctx, owner, func(t *tx) error { return fn(t.repositories()) })
+}
+
+func (s *Store) view(ctx context.Context, owner artel.Owner, fn func(*tx) error) error {
 	const op = "store.View"
 	return s.read(ctx, op, func(c *session) error {
 		t := &tx{session: c, ctx: ctx, owner: owner}
 		defer t.end()
-		err := fn(t.repositories())
+		err := fn(t)
 		if err == nil && ctx.Err() != nil {
 			return canceled(op, ctx.Err())
 		}
@@ -173,12 +186,18 @@ func (s *Store) View(ctx context.Context, owner artel.Owner, fn func(store.Tx) e
 // Update implements [store.Store]. If ctx ends after fn has returned, Update
 // still waits for the commit and returns its result.
 func (s *Store) Update(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {
-	const op = "store.Update"
-	if err := s.begin(ctx, op); err != nil {
+	if owner == "" {
+		return noOwner("store.Update")
+	}
+	return s.update(ctx, owner, func(t *tx) error { return fn(t.repositories()) })
+}
+
+func (s *Store) update(ctx context.Context, owner artel.Owner, fn func(*tx) error) error {
+	if err := s.begin(ctx, "store.Update"); err != nil {
 		return err
 	}
 	defer s.calls.Done()
-	return s.writer.update(ctx, owner, func(t *tx) error { return fn(t.repositories()) })
+	return s.writer.update(ctx, owner, fn)
 }
 
 // Close implements [store.Store]. Closing again does nothing.
@@ -266,7 +285,14 @@ func (s *Store) openReader() (*session, error) {
 // callers' updates. Contexts are checked between statements.
 type session struct {
 	conn  *sql.Conn
-	stmts map[string]*sql.Stmt
+	stmts map[string]*sql.Stmt // those that return rows
+
+	// The other statements go to the driver directly: what database/sql does for
+	// each call, so that connections can be shared, takes a third of the time of a
+	// small insert.
+	direct  driver.ConnPrepareContext
+	directs map[string]driver.Stmt
+	args    []driver.NamedValue // reused
 }
 
 func (s *Store) openSession() (*session, error) {
@@ -274,17 +300,26 @@ func (s *Store) openSession() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{conn: conn, stmts: map[string]*sql.Stmt{}}, nil
+	c := &session{conn: conn, stmts: map[string]*sql.Stmt{}, directs: map[string]driver.Stmt{}}
+	err = conn.Raw(func(own any) error {
+		var ok bool
+		if c.direct, ok = own.(driver.ConnPrepareContext); !ok {
+			return artel.Errorf(artel.Internal, "store.Open", s.path, "the driver has changed: %T", own)
+		}
+		return nil
+	})
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 func (c *session) prepare(query string) (*sql.Stmt, error) {
 	if st, ok := c.stmts[query]; ok {
 		return st, nil
 	}
-	// If a limit is a bare parameter, SQLite plans by its value and prepares the
-	// statement again for each value, which takes three times as long as reading
-	// a few rows.
-	st, err := c.conn.PrepareContext(context.Background(), strings.ReplaceAll(query, "LIMIT ?", "LIMIT ?+0"))
+	st, err := c.conn.PrepareContext(context.Background(), withPlainLimits(query))
 	if err != nil {
 		return nil, err
 	}
@@ -292,12 +327,66 @@ func (c *session) prepare(query string) (*sql.Stmt, error) {
 	return st, nil
 }
 
-func (c *session) exec(query string, args ...any) (sql.Result, error) {
-	st, err := c.prepare(query)
+// withPlainLimits makes SQLite plan a query without the value of its limit. If a
+// limit is a bare parameter, it prepares the statement again for each value, which
+// takes three times as long as reading a few rows.
+func withPlainLimits(query string) string { return strings.ReplaceAll(query, "LIMIT ?", "LIMIT ?+0") }
+
+// prepareDirect returns a statement of the driver, and args as it takes them, which
+// are valid until the next call.
+func (c *session) prepareDirect(query string, args []any) (driver.Stmt, []driver.NamedValue, error) {
+	st, ok := c.directs[query]
+	if !ok {
+		var err error
+		if st, err = c.direct.PrepareContext(context.Background(), withPlainLimits(query)); err != nil {
+			return nil, nil, err
+		}
+		c.directs[query] = st
+	}
+	c.args = c.args[:0]
+	for i, arg := range args {
+		v, err := driver.DefaultParameterConverter.ConvertValue(arg)
+		if err != nil {
+			return nil, nil, err
+		}
+		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
+	}
+	return st, c.args, nil
+}
+
+// exec runs a statement that returns no rows.
+func (c *session) exec(query string, args ...any) (driver.Result, error) {
+	st, named, err := c.prepareDirect(query, args)
 	if err != nil {
 		return nil, err
 	}
-	return st.ExecContext(context.Background(), args...)
+	return st.(driver.StmtExecContext).ExecContext(context.Background(), named)
+}
+
+// number runs a statement that returns at most one row with one number.
+func (c *session) number(query string, args ...any) (n int64, found bool, err error) {
+	st, named, err := c.prepareDirect(query, args)
+	if err != nil {
+		return 0, false, err
+	}
+	rows, err := st.(driver.StmtQueryContext).QueryContext(context.Background(), named)
+	if err != nil {
+		return 0, false, err
+	}
+	defer func() {
+		if cerr := rows.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	row := [1]driver.Value{}
+	switch err := rows.Next(row[:]); {
+	case errors.Is(err, io.EOF):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, err
+	}
+	n, found = row[0].(int64)
+	return n, found, nil
 }
 
 func (c *session) query(query string, args ...any) (*sql.Rows, error) {
@@ -310,6 +399,9 @@ func (c *session) query(query string, args ...any) (*sql.Rows, error) {
 
 func (c *session) close() error {
 	for _, st := range c.stmts {
+		_ = st.Close()
+	}
+	for _, st := range c.directs {
 		_ = st.Close()
 	}
 	return c.conn.Close()

@@ -503,6 +503,54 @@ func TestBatchFailsTogether(t *testing.T) {
 	update(t, s, rename(c, "after"))
 }
 
+// TestRefusalWaitsForTheBatch: an update that fails by what it read of another one in
+// the open batch returns its error only if that other one is committed.
+func TestRefusalWaitsForTheBatch(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		s := open(t, filepath.Join(t.TempDir(), "data.db"), sqlite.Options{})
+		c := conversation(t, s)
+		sqlite.Patient(s)
+		bad := sqlite.DeferFailure(s)
+		errTaken := errors.New("taken")
+		hold := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			err := s.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+				<-hold
+				if fails {
+					if err := bad(); err != nil {
+						return err
+					}
+				}
+				_, err := tx.Events.Append(c, artel.Event{})
+				return err
+			})
+			if (err != nil) != fails {
+				t.Errorf("the first got %v", err)
+			}
+		})
+		for sqlite.InLine(s) < 0 { // the first has the turn
+			runtime.Gosched()
+		}
+		wg.Go(func() {
+			err := s.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+				if last, err := tx.Events.Last(c); err != nil || last != 1 {
+					t.Errorf("it is not in the batch of the first: %d, %v", last, err)
+				}
+				return errTaken
+			})
+			if fails != errors.Is(err, artel.Unavailable) || fails == errors.Is(err, errTaken) {
+				t.Errorf("the commit fails: %v; the second got %v", fails, err)
+			}
+		})
+		for sqlite.InLine(s) < 1 {
+			runtime.Gosched()
+		}
+		close(hold)
+		wg.Wait()
+	}
+}
+
 // TestCloseDrains: who is in line when the store closes is served.
 func TestCloseDrains(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")

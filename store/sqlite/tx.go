@@ -5,15 +5,17 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	driver "modernc.org/sqlite"
+	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/artelhq/artel"
@@ -53,6 +55,7 @@ func (t *tx) repositories() store.Tx {
 		GatewayLog:    gatewayLog{t},
 		Files:         files{t},
 		Notes:         notes{t},
+		Audit:         audit{t},
 	}
 }
 
@@ -75,15 +78,15 @@ func (t *tx) usable(op string, write bool) error {
 
 // change runs a writing statement and returns the number of rows changed.
 func (t *tx) change(op, subject, query string, args ...any) (int64, error) {
-	return t.run(op, subject, sql.Result.RowsAffected, query, args)
+	return t.run(op, subject, driver.Result.RowsAffected, query, args)
 }
 
 // insert runs a statement that inserts one row and returns its rowid.
 func (t *tx) insert(op, subject, query string, args ...any) (int64, error) {
-	return t.run(op, subject, sql.Result.LastInsertId, query, args)
+	return t.run(op, subject, driver.Result.LastInsertId, query, args)
 }
 
-func (t *tx) run(op, subject string, outcome func(sql.Result) (int64, error), query string, args []any) (int64, error) {
+func (t *tx) run(op, subject string, outcome func(driver.Result) (int64, error), query string, args []any) (int64, error) {
 	if err := t.usable(op, true); err != nil {
 		return 0, err
 	}
@@ -142,6 +145,21 @@ func (t *tx) rows(op, subject, query string, args []any, scan func(*sql.Rows) er
 	return nil
 }
 
+// list returns a value for each row of a query, which scan fills.
+func list[T any](t *tx, op, subject, query string, args []any, scan func(*sql.Rows, *T) error) ([]T, error) {
+	var out []T
+	err := t.rows(op, subject, query, args, func(rows *sql.Rows) error {
+		var v T
+		err := scan(rows, &v)
+		out = append(out, v)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // requireConversation returns NotFound unless the owner has the conversation
 // and it is not deleted. Every query in a conversation begins with it. The
 // result is cached for the transaction.
@@ -194,7 +212,7 @@ func failure(op, subject string, err error) error {
 	}
 	kind := artel.Internal
 	why := ""
-	if e, ok := errors.AsType[*driver.Error](err); ok {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		switch e.Code() {
 		case sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY:
 			return artel.Errorf(artel.Conflict, op, subject, "already exists")
@@ -230,6 +248,10 @@ func failure(op, subject string, err error) error {
 
 func canceled(op string, err error) error {
 	return &artel.Error{Op: op, Kind: artel.Canceled, Err: err}
+}
+
+func noOwner(op string) error {
+	return artel.Errorf(artel.Unauthenticated, op, "", "it is not known who asks")
 }
 
 func noConversation(op string, c artel.ConversationID) error {
@@ -279,6 +301,35 @@ func encode(op, subject string, v any) (string, error) {
 // micros and fromMicros convert between a time and its column.
 func micros(t time.Time) int64      { return t.UnixMicro() }
 func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
+
+// A timeColumn scans a time from its column.
+type timeColumn time.Time
+
+// Scan implements [sql.Scanner].
+func (c *timeColumn) Scan(us any) error {
+	n, ok := us.(int64)
+	if !ok {
+		return fmt.Errorf("%v is not a time in microseconds", us)
+	}
+	*c = timeColumn(fromMicros(n))
+	return nil
+}
+
+// A jsonColumn scans JSON from its text; NULL is nil.
+type jsonColumn json.RawMessage
+
+// Scan implements [sql.Scanner].
+func (c *jsonColumn) Scan(text any) error {
+	switch text := text.(type) {
+	case nil:
+		*c = nil
+	case string:
+		*c = jsonColumn(text)
+	default:
+		return fmt.Errorf("%T is not the text of JSON", text)
+	}
+	return nil
+}
 
 // pageLimit returns the number of items that p asks for.
 func pageLimit(op string, p store.Page) (int, error) {

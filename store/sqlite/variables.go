@@ -31,14 +31,8 @@ func (t variables) Messages(c artel.ConversationID) ([]artel.MessageID, error) {
 	if err := t.requireConversation(op, c); err != nil {
 		return nil, err
 	}
-	var out []artel.MessageID
-	err := t.rows(op, string(c), "SELECT message FROM variables WHERE owner = ? AND conversation = ? ORDER BY message", []any{t.owner, c}, func(rows *sql.Rows) error {
-		var m artel.MessageID
-		err := rows.Scan(&m)
-		out = append(out, m)
-		return err
-	})
-	return out, err
+	return list(t.tx, op, string(c), "SELECT message FROM variables WHERE owner = ? AND conversation = ? ORDER BY message", []any{t.owner, c},
+		func(rows *sql.Rows, m *artel.MessageID) error { return rows.Scan(m) })
 }
 
 func (t variables) On(c artel.ConversationID, path []artel.MessageID) (json.RawMessage, error) {

@@ -48,25 +48,20 @@ func (t versions) List(c artel.ConversationID, id artel.ArtifactID) ([]artel.Ver
 	if err := t.requireConversation(op, c); err != nil {
 		return nil, err
 	}
-	var list []artel.Version
-	err := t.rows(op, string(id), "SELECT "+versionColumns+` FROM versions v
+	found, err := list(t.tx, op, string(id), "SELECT "+versionColumns+` FROM versions v
 		WHERE v.owner = ? AND v.conversation = ? AND v.artifact = ? ORDER BY v.number`, []any{t.owner, c, id},
-		func(rows *sql.Rows) error {
+		func(rows *sql.Rows, v *artel.Version) (err error) {
 			var r versionRow
 			if err := rows.Scan(r.dest()...); err != nil {
 				return err
 			}
-			v, err := r.version()
-			list = append(list, v)
+			*v, err = r.version()
 			return err
 		})
-	if err != nil {
-		return nil, err
+	if err == nil && len(found) == 0 {
+		err = t.used(op, c, id)
 	}
-	if len(list) == 0 {
-		return nil, t.used(op, c, id)
-	}
-	return list, nil
+	return found, err
 }
 
 func (t versions) Artifacts(c artel.ConversationID) ([]artel.ArtifactID, error) {
@@ -74,16 +69,9 @@ func (t versions) Artifacts(c artel.ConversationID) ([]artel.ArtifactID, error) 
 	if err := t.requireConversation(op, c); err != nil {
 		return nil, err
 	}
-	var ids []artel.ArtifactID
-	err := t.rows(op, string(c), `SELECT a.id FROM artifacts a WHERE a.owner = ? AND a.conversation = ? AND EXISTS (
+	return list(t.tx, op, string(c), `SELECT a.id FROM artifacts a WHERE a.owner = ? AND a.conversation = ? AND EXISTS (
 		SELECT 1 FROM versions v WHERE v.owner = a.owner AND v.conversation = a.conversation AND v.artifact = a.id) ORDER BY a.id`, []any{t.owner, c},
-		func(rows *sql.Rows) error {
-			var id artel.ArtifactID
-			err := rows.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
-	return ids, err
+		func(rows *sql.Rows, id *artel.ArtifactID) error { return rows.Scan(id) })
 }
 
 func (t versions) Text(c artel.ConversationID, id artel.ArtifactID, number int) (string, error) {
@@ -223,10 +211,7 @@ func newVersionRow(op string, id artel.ArtifactID, v artel.Version, text *string
 		return nil, err
 	}
 	if v.Changes != nil {
-		s, err := encode(op, string(id), v.Changes)
-		if err != nil {
-			return nil, err
-		}
+		s := encodeChanges(v.Changes)
 		r.changes = &s
 	}
 	return r, nil
@@ -243,7 +228,7 @@ func (r *versionRow) values(text *string) []any {
 
 func (r *versionRow) dest() []any { return append(r.head(), &r.changes) }
 
-// head returns scan destinations for the columns of headNames.
+// head returns scan destinations for headColumns.
 func (r *versionRow) head() []any {
 	v := &r.v
 	return []any{
@@ -259,10 +244,7 @@ func (r *versionRow) version() (artel.Version, error) {
 		return artel.Version{}, err
 	}
 	r.v.MediaInfo, r.v.Preview = f.MediaInfo, f.Preview
-	if r.changes != nil {
-		if err := json.Unmarshal([]byte(*r.changes), &r.v.Changes); err != nil {
-			return artel.Version{}, err
-		}
-	}
-	return r.v, nil
+	var err error
+	r.v.Changes, err = r.decodeChanges()
+	return r.v, err
 }

@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -57,17 +58,19 @@ func newWriter(s *Store) (*writer, error) {
 	return w, nil
 }
 
-// update runs fn in a batch and waits for its commit.
+// update runs fn in a batch and waits for its commit, also if fn fails: it may have
+// failed by what it read of others in the batch, who may not be committed.
 func (w *writer) update(ctx context.Context, owner artel.Owner, fn func(*tx) error) error {
 	b, err := w.run(ctx, owner, fn)
-	if err != nil {
+	if b == nil {
 		return err
 	}
 	<-b.done
-	return b.err
+	return cmp.Or(b.err, err)
 }
 
-// run waits for the turn, runs fn in the open batch and returns the batch.
+// run waits for the turn, runs fn in the open batch and returns the batch. With an
+// error, the batch is that of other updates, or nil if there are none.
 func (w *writer) run(ctx context.Context, owner artel.Owner, fn func(*tx) error) (_ *batch, err error) {
 	const op = "store.Update"
 	if err := w.acquire(ctx, op); err != nil {
@@ -87,7 +90,10 @@ func (w *writer) run(ctx context.Context, owner artel.Owner, fn func(*tx) error)
 		}
 	}()
 	if err := fn(t); err != nil {
-		return nil, err
+		if b.updates == 0 {
+			b = nil
+		}
+		return b, err
 	}
 	if t.broken != nil {
 		return nil, t.broken

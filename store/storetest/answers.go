@@ -14,11 +14,7 @@ func answersRoundTrip(c *check) {
 		{Key: "nil", CreatedAt: c.now},
 	} {
 		c.update(func(tx store.Tx) error { return tx.Answers.Put(a) })
-		c.view(func(tx store.Tx) error {
-			got, err := tx.Answers.Get(a.Key)
-			c.same("Get", got, a)
-			return err
-		})
+		reads(c, "Get", a, func(tx store.Tx) (store.Answer, error) { return tx.Answers.Get(a.Key) })
 		c.refused("Put of a key that is there", artel.Conflict, func(tx store.Tx) error { return tx.Answers.Put(a) })
 	}
 	c.missing("Get of an unknown key", func(tx store.Tx) error { _, err := tx.Answers.Get("none"); return err })

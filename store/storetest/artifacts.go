@@ -28,17 +28,17 @@ func artifactsByBranch(c *check) {
 	c.version(conv, "plan", artel.Version{Message: b}, "of b")       // 3
 	c.version(conv, "plan", artel.Version{Message: a}, "of a again") // 4
 	c.version(conv, "note", artel.Version{Message: b}, "b only")     // 1
-	c.same("heads at the root", c.heads(conv, root), numbers{"upload": 1, "plan": 1})
-	c.same("heads at a", c.heads(conv, a), numbers{"upload": 1, "plan": 4})
-	c.same("heads at b", c.heads(conv, b), numbers{"upload": 1, "plan": 3, "note": 1})
-	c.same("heads at nothing", c.heads(conv, ""), numbers{"upload": 1})
+	c.Same("heads at the root", c.heads(conv, root), numbers{"upload": 1, "plan": 1})
+	c.Same("heads at a", c.heads(conv, a), numbers{"upload": 1, "plan": 4})
+	c.Same("heads at b", c.heads(conv, b), numbers{"upload": 1, "plan": 3, "note": 1})
+	c.Same("heads at nothing", c.heads(conv, ""), numbers{"upload": 1})
 	c.view(func(tx store.Tx) error {
 		heads, err := tx.Artifacts.Heads(conv, b)
 		var ids []artel.ArtifactID
 		for _, h := range heads {
 			ids = append(ids, h.ID)
 		}
-		c.same("order of heads", ids, []artel.ArtifactID{"note", "plan", "upload"})
+		c.Same("order of heads", ids, []artel.ArtifactID{"note", "plan", "upload"})
 		return err
 	})
 	c.missing("Head on another branch", func(tx store.Tx) error { _, err := tx.Artifacts.Head(conv, "note", a); return err })
@@ -66,11 +66,7 @@ func artifactsUnfolded(c *check) {
 		Live: true, CreatedAt: c.at(1), UpdatedAt: c.at(3),
 	}
 	head := func(what string) {
-		c.view(func(tx store.Tx) error {
-			got, err := tx.Artifacts.Head(conv, "plan", m)
-			c.same(what, got, want)
-			return err
-		})
+		reads(c, what, want, func(tx store.Tx) (artel.Artifact, error) { return tx.Artifacts.Head(conv, "plan", m) })
 		c.heads(conv, m) // says the same
 	}
 	head("head with an unfolded edit")
@@ -85,11 +81,11 @@ func artifactsTombstone(c *check) {
 	conv := c.conversation()
 	c.version(conv, "doc", artel.Version{Update: artel.UpdateCreate}, "text")
 	c.version(conv, "doc", artel.Version{Update: artel.UpdateDelete}, "")
-	c.same("heads with a tombstone", c.heads(conv, ""), numbers{"doc": 2})
+	c.Same("heads with a tombstone", c.heads(conv, ""), numbers{"doc": 2})
 	deleted := func(want bool) {
 		c.view(func(tx store.Tx) error {
 			a, err := tx.Artifacts.Head(conv, "doc", "")
-			c.same("Deleted", a.Deleted, want)
+			c.Same("Deleted", a.Deleted, want)
 			return err
 		})
 	}
@@ -104,11 +100,7 @@ func artifactsExists(c *check) {
 	c.edit(conv, "unfolded", artel.Version{Message: m}, "x")
 	c.version(conv, "folded", artel.Version{Message: m}, "x")
 	for id, want := range map[artel.ArtifactID]bool{"unfolded": true, "folded": true, "none": false} {
-		c.view(func(tx store.Tx) error {
-			got, err := tx.Artifacts.Exists(conv, id)
-			c.same("Exists of "+string(id), got, want)
-			return err
-		})
+		reads(c, "Exists of "+string(id), want, func(tx store.Tx) (bool, error) { return tx.Artifacts.Exists(conv, id) })
 	}
 	c.missing("Exists in no conversation", func(tx store.Tx) error { _, err := tx.Artifacts.Exists("cnv_none", "x"); return err })
 }
@@ -201,7 +193,7 @@ func (c *check) likeLists(conv artel.ConversationID, at artel.MessageID, path []
 		}
 		want := slices.SortedFunc(maps.Values(newest), func(a, b artel.Artifact) int { return cmp.Compare(a.ID, b.ID) })
 		got, err := tx.Artifacts.Heads(conv, at)
-		c.same("Heads", slices.Concat(got), want)
+		c.Same("Heads", slices.Concat(got), want)
 		return err
 	})
 	c.heads(conv, at) // as Head says

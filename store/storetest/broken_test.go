@@ -6,6 +6,7 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/contracttest"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
 )
@@ -28,6 +30,8 @@ type twin struct {
 	digests      func(ctx context.Context) iter.Seq2[store.Use, error]
 	leftovers    func(ctx context.Context, before time.Time, remove bool) ([]store.Leftover, error)
 	journals     func(ctx context.Context, before time.Time, after store.JournalKey, limit int) ([]store.JournalKey, store.JournalKey, error)
+	audit        func() store.AuditLog
+	people       store.People
 	closing      func() error
 }
 
@@ -57,10 +61,14 @@ func (t *twin) Journals(ctx context.Context, before time.Time, after store.Journ
 	return t.journals(ctx, before, after, limit)
 }
 
+func (t *twin) Audit() store.AuditLog { return t.audit() }
+
+func (t *twin) People() store.People { return t.people }
+
 func (t *twin) Close() error { return t.closing() }
 
 func newTwin(s store.Store) *twin {
-	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, purge: s.Purge, digests: s.Digests, leftovers: s.Leftovers, journals: s.Journals, closing: s.Close}
+	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, purge: s.Purge, digests: s.Digests, leftovers: s.Leftovers, journals: s.Journals, audit: s.Audit, people: s.People(), closing: s.Close}
 }
 
 // nouns breaks what a transaction hands out.
@@ -76,6 +84,14 @@ func nouns(breakIt func(*store.Tx)) func(*twin) {
 		}
 		t.update, t.view = through(t.Store.Update), through(t.Store.View)
 	}
+}
+
+// or returns broken, or real if broken is nil.
+func or[F any](broken, real F) F {
+	if reflect.ValueOf(broken).IsNil() {
+		return real
+	}
+	return broken
 }
 
 // The nouns below break one method each, where its function is set.
@@ -119,6 +135,8 @@ type (
 		edits    func(artel.ConversationID, store.EditQuery) ([]store.Edit, error)
 		thin     func(artel.ConversationID, artel.ArtifactID, int) error
 		condense func(artel.ConversationID, artel.ArtifactID, []int, []store.Edit) error
+		replay   func(artel.ConversationID, artel.ArtifactID, int) (store.Replay, error)
+		inner    func(c artel.ConversationID, id artel.ArtifactID, run artel.RunID, after, before, limit int) (int, error)
 	}
 	brokenRuns struct {
 		store.Runs
@@ -142,80 +160,47 @@ type (
 )
 
 func (b brokenConversations) Create(c artel.Conversation) error {
-	if b.create == nil {
-		return b.Conversations.Create(c)
-	}
-	return b.create(c)
+	return or(b.create, b.Conversations.Create)(c)
 }
 
 func (b brokenConversations) Get(id artel.ConversationID) (artel.Conversation, error) {
-	if b.get == nil {
-		return b.Conversations.Get(id)
-	}
-	return b.get(id)
+	return or(b.get, b.Conversations.Get)(id)
 }
 
 func (b brokenConversations) List(q store.ConversationQuery) ([]store.Listed, string, error) {
-	if b.list == nil {
-		return b.Conversations.List(q)
-	}
-	return b.list(q)
+	return or(b.list, b.Conversations.List)(q)
 }
 
 func (b brokenConversations) Update(c artel.Conversation) error {
-	if b.update == nil {
-		return b.Conversations.Update(c)
-	}
-	return b.update(c)
+	return or(b.update, b.Conversations.Update)(c)
 }
 
 func (b brokenConversations) Delete(id artel.ConversationID, at time.Time) error {
-	if b.delete == nil {
-		return b.Conversations.Delete(id, at)
-	}
-	return b.delete(id, at)
+	return or(b.delete, b.Conversations.Delete)(id, at)
 }
 
 func (b brokenConversations) Restore(id artel.ConversationID) error {
-	if b.restore == nil {
-		return b.Conversations.Restore(id)
-	}
-	return b.restore(id)
+	return or(b.restore, b.Conversations.Restore)(id)
 }
 
 func (b brokenMessages) Create(m artel.Message) error {
-	if b.create == nil {
-		return b.Messages.Create(m)
-	}
-	return b.create(m)
+	return or(b.create, b.Messages.Create)(m)
 }
 
 func (b brokenMessages) Get(id artel.MessageID) (artel.Message, error) {
-	if b.get == nil {
-		return b.Messages.Get(id)
-	}
-	return b.get(id)
+	return or(b.get, b.Messages.Get)(id)
 }
 
 func (b brokenMessages) Path(c artel.ConversationID, leaf artel.MessageID, limit int) ([]artel.Message, error) {
-	if b.path == nil {
-		return b.Messages.Path(c, leaf, limit)
-	}
-	return b.path(c, leaf, limit)
+	return or(b.path, b.Messages.Path)(c, leaf, limit)
 }
 
 func (b brokenMessages) List(c artel.ConversationID, p store.Page) ([]artel.Message, string, error) {
-	if b.list == nil {
-		return b.Messages.List(c, p)
-	}
-	return b.list(c, p)
+	return or(b.list, b.Messages.List)(c, p)
 }
 
 func (b brokenMessages) SetMuted(id artel.MessageID, muted bool) error {
-	if b.muted == nil {
-		return b.Messages.SetMuted(id, muted)
-	}
-	return b.muted(id, muted)
+	return or(b.muted, b.Messages.SetMuted)(id, muted)
 }
 
 // backward returns children newest first.
@@ -230,142 +215,87 @@ func (b backward) Children(c artel.ConversationID, parents ...artel.MessageID) (
 }
 
 func (b brokenMessages) Nested(c artel.ConversationID, run artel.RunID) ([]artel.Message, error) {
-	if b.nested == nil {
-		return b.Messages.Nested(c, run)
-	}
-	return b.nested(c, run)
+	return or(b.nested, b.Messages.Nested)(c, run)
 }
 
 func (b brokenArtifacts) Heads(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
-	if b.heads == nil {
-		return b.Artifacts.Heads(c, at)
-	}
-	return b.heads(c, at)
+	return or(b.heads, b.Artifacts.Heads)(c, at)
 }
 
 func (b brokenArtifacts) Head(c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error) {
-	if b.head == nil {
-		return b.Artifacts.Head(c, id, at)
-	}
-	return b.head(c, id, at)
+	return or(b.head, b.Artifacts.Head)(c, id, at)
 }
 
 func (b brokenArtifacts) Exists(c artel.ConversationID, id artel.ArtifactID) (bool, error) {
-	if b.exists == nil {
-		return b.Artifacts.Exists(c, id)
-	}
-	return b.exists(c, id)
+	return or(b.exists, b.Artifacts.Exists)(c, id)
 }
 
 func (b brokenVersions) Get(c artel.ConversationID, id artel.ArtifactID, n int) (artel.Version, error) {
-	if b.get == nil {
-		return b.Versions.Get(c, id, n)
-	}
-	return b.get(c, id, n)
+	return or(b.get, b.Versions.Get)(c, id, n)
 }
 
 func (b brokenVersions) Artifacts(c artel.ConversationID) ([]artel.ArtifactID, error) {
-	if b.ids == nil {
-		return b.Versions.Artifacts(c)
-	}
-	return b.ids(c)
+	return or(b.ids, b.Versions.Artifacts)(c)
 }
 
 func (b brokenVersions) Text(c artel.ConversationID, id artel.ArtifactID, n int) (string, error) {
-	if b.text == nil {
-		return b.Versions.Text(c, id, n)
-	}
-	return b.text(c, id, n)
+	return or(b.text, b.Versions.Text)(c, id, n)
 }
 
 func (b brokenVersions) Claim(c artel.ConversationID, ids []artel.ArtifactID, m artel.MessageID) error {
-	if b.claim == nil {
-		return b.Versions.Claim(c, ids, m)
-	}
-	return b.claim(c, ids, m)
+	return or(b.claim, b.Versions.Claim)(c, ids, m)
 }
 
 func (b brokenVersions) Find(d artel.Digest) (store.Place, error) {
-	if b.find == nil {
-		return b.Versions.Find(d)
-	}
-	return b.find(d)
+	return or(b.find, b.Versions.Find)(d)
 }
 
 func (b brokenRuns) Create(r artel.Run, l store.Lease) error {
-	if b.create == nil {
-		return b.Runs.Create(r, l)
-	}
-	return b.create(r, l)
+	return or(b.create, b.Runs.Create)(r, l)
 }
 
 func (b brokenRuns) Update(r artel.Run) error {
-	if b.update == nil {
-		return b.Runs.Update(r)
-	}
-	return b.update(r)
+	return or(b.update, b.Runs.Update)(r)
 }
 
 func (b brokenRuns) Usage(c artel.ConversationID) (artel.Usage, error) {
-	if b.usage == nil {
-		return b.Runs.Usage(c)
-	}
-	return b.usage(c)
+	return or(b.usage, b.Runs.Usage)(c)
 }
 
 func (b brokenRuns) Renew(l store.Lease, now time.Time) error {
-	if b.renew == nil {
-		return b.Runs.Renew(l, now)
-	}
-	return b.renew(l, now)
+	return or(b.renew, b.Runs.Renew)(l, now)
 }
 
 func (b brokenEvents) Append(c artel.ConversationID, events ...artel.Event) (artel.Seq, error) {
-	if b.add == nil {
-		return b.Events.Append(c, events...)
-	}
-	return b.add(c, events...)
+	return or(b.add, b.Events.Append)(c, events...)
 }
 
 func (b brokenEvents) Read(c artel.ConversationID, after artel.Seq, limit int) ([]artel.Event, error) {
-	if b.read == nil {
-		return b.Events.Read(c, after, limit)
-	}
-	return b.read(c, after, limit)
+	return or(b.read, b.Events.Read)(c, after, limit)
 }
 
 func (b brokenEvents) Milestones(c artel.ConversationID, limit int) ([]artel.Event, error) {
-	if b.milestones == nil {
-		return b.Events.Milestones(c, limit)
-	}
-	return b.milestones(c, limit)
+	return or(b.milestones, b.Events.Milestones)(c, limit)
 }
 
 func (b brokenEvents) Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.Event, error) {
-	if b.contexts == nil {
-		return b.Events.Contexts(c, upTo, limit)
-	}
-	return b.contexts(c, upTo, limit)
+	return or(b.contexts, b.Events.Contexts)(c, upTo, limit)
 }
 
 func (b brokenAnswers) Get(key string) (store.Answer, error) {
-	if b.get == nil {
-		return b.Answers.Get(key)
-	}
-	return b.get(key)
+	return or(b.get, b.Answers.Get)(key)
 }
 
 func (b brokenAnswers) Prune(before time.Time) error {
-	if b.prune == nil {
-		return b.Answers.Prune(before)
-	}
-	return b.prune(before)
+	return or(b.prune, b.Answers.Prune)(before)
 }
 
 // TestTwins holds every clause to a store that must pass it and one that must
 // not.
 func TestTwins(t *testing.T) {
 	broken := twins()
+	maps.Copy(broken, ownersTwins())
+	maps.Copy(broken, peopleTwins())
 	maps.Copy(broken, artifactTwins())
 	maps.Copy(broken, importTwins())
 	maps.Copy(broken, digestTwins())
@@ -376,65 +306,50 @@ func TestTwins(t *testing.T) {
 	maps.Copy(broken, noteTwins())
 	maps.Copy(broken, contextTwins())
 	maps.Copy(broken, gatewayTwins())
-	for _, cl := range clauses() {
-		breakIt, ok := broken[cl.name]
-		delete(broken, cl.name)
-		if !ok {
-			t.Errorf("clause %q has no broken twin", cl.name)
-			continue
+	maps.Copy(broken, auditTwins())
+	contracttest.RunTwins(t, clauses(), broken, func(t *testing.T, cl clause, breakIt func(*twin)) error {
+		t.Parallel()
+		s, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		t.Run(cl.name, func(t *testing.T) {
-			t.Parallel()
-			s, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			b := newTwin(s)
-			breakIt(b)
-			err = hold(t.Context(), cl, b, 100*time.Millisecond) // what waits for ever is broken early enough
-			if err == nil {
-				t.Error("the broken twin passes")
-			}
-			t.Log(err)
-		})
+		defer s.Close()
+		b := newTwin(s)
+		breakIt(b)
+		return hold(t.Context(), cl, b, 100*time.Millisecond) // what waits for ever is broken early enough
+	})
+}
+
+func (b brokenJournal) FoldInner(c artel.ConversationID, id artel.ArtifactID, run artel.RunID, after, before, limit int) (int, error) {
+	if b.inner == nil {
+		return b.Journal.FoldInner(c, id, run, after, before, limit)
 	}
-	for name := range broken {
-		t.Errorf("the twin %q belongs to no clause", name)
+	return b.inner(c, id, run, after, before, limit)
+}
+
+func (b brokenJournal) Replay(c artel.ConversationID, id artel.ArtifactID, number int) (store.Replay, error) {
+	if b.replay == nil {
+		return b.Journal.Replay(c, id, number)
 	}
+	return b.replay(c, id, number)
 }
 
 func (b brokenJournal) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error) {
-	if b.add == nil {
-		return b.Journal.Append(c, id, v, text)
-	}
-	return b.add(c, id, v, text)
+	return or(b.add, b.Journal.Append)(c, id, v, text)
 }
 
 func (b brokenJournal) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
-	if b.fold == nil {
-		return b.Journal.Fold(c, id, v, text)
-	}
-	return b.fold(c, id, v, text)
+	return or(b.fold, b.Journal.Fold)(c, id, v, text)
 }
 
 func (b brokenJournal) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit, error) {
-	if b.edits == nil {
-		return b.Journal.Edits(c, q)
-	}
-	return b.edits(c, q)
+	return or(b.edits, b.Journal.Edits)(c, q)
 }
 
 func (b brokenJournal) Compact(c artel.ConversationID, id artel.ArtifactID, gone []int, kept []store.Edit) error {
-	if b.condense == nil {
-		return b.Journal.Compact(c, id, gone, kept)
-	}
-	return b.condense(c, id, gone, kept)
+	return or(b.condense, b.Journal.Compact)(c, id, gone, kept)
 }
 
 func (b brokenJournal) DropText(c artel.ConversationID, id artel.ArtifactID, n int) error {
-	if b.thin == nil {
-		return b.Journal.DropText(c, id, n)
-	}
-	return b.thin(c, id, n)
+	return or(b.thin, b.Journal.DropText)(c, id, n)
 }

@@ -28,7 +28,7 @@ func (c *check) recorded(x store.Context, segments ...store.Segment) (number int
 // ended starts a run that is over.
 func (c *check) ended(conv artel.ConversationID) artel.RunID {
 	r, err := c.run(me, conv, artel.RunDone, store.Lease{})
-	c.must("Create of a run", err)
+	c.Must("Create of a run", err)
 	return r.ID
 }
 
@@ -38,15 +38,11 @@ func contextsRoundTrip(c *check) {
 	first, second := c.record(conv, run, 1), c.record(conv, run, 2)
 	second.Usage = &artel.Usage{Calls: 1, InputTokens: 1 << 40, CachedTokens: 7}
 	second.Number = 40 // is ignored
-	c.same("number of the first", c.recorded(first), 1)
-	c.same("number of the second", c.recorded(second), 2)
+	c.Same("number of the first", c.recorded(first), 1)
+	c.Same("number of the second", c.recorded(second), 2)
 	first.Number, second.Number = 1, 2
 	get := func(what string, want store.Context) {
-		c.view(func(tx store.Tx) error {
-			got, err := tx.Contexts.Get(run, want.Number)
-			c.same(what, got, want)
-			return err
-		})
+		reads(c, what, want, func(tx store.Tx) (store.Context, error) { return tx.Contexts.Get(run, want.Number) })
 	}
 	get("Get of the first", first)
 	get("Get of the second", second)
@@ -55,7 +51,7 @@ func contextsRoundTrip(c *check) {
 	c.refused("Add to an unknown run", artel.NotFound, func(tx store.Tx) error { _, err := tx.Contexts.Add(other, nil); return err })
 	other = c.record(c.conversation(), run, 3)
 	c.refused("Add to a run of another conversation", artel.NotFound, func(tx store.Tx) error { _, err := tx.Contexts.Add(other, nil); return err })
-	c.kind("Get by another owner", c.s.View(c.ctx, them, func(tx store.Tx) error { _, err := tx.Contexts.Get(run, 1); return err }), artel.NotFound)
+	c.Kind("Get by another owner", c.s.View(c.Context(), them, func(tx store.Tx) error { _, err := tx.Contexts.Get(run, 1); return err }), artel.NotFound)
 }
 
 func contextsReport(c *check) {
@@ -66,11 +62,7 @@ func contextsReport(c *check) {
 	report := func(what string, r store.ContextReport) {
 		c.update(func(tx store.Tx) error { return tx.Contexts.Report(run, 1, r) })
 		for _, want := range []store.Context{first, second} {
-			c.view(func(tx store.Tx) error {
-				got, err := tx.Contexts.Get(run, want.Number)
-				c.same("Get after "+what, got, want)
-				return err
-			})
+			reads(c, "Get after "+what, want, func(tx store.Tx) (store.Context, error) { return tx.Contexts.Get(run, want.Number) })
 		}
 	}
 	first.Usage = &artel.Usage{OutputTokens: 3}
@@ -85,7 +77,7 @@ func contextsReport(c *check) {
 			return tx.Contexts.Report(run, n, store.ContextReport{Usage: first.Usage})
 		})
 	}
-	c.kind("Report by another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error {
+	c.Kind("Report by another owner", c.s.Update(c.Context(), them, func(tx store.Tx) error {
 		return tx.Contexts.Report(run, 1, store.ContextReport{Usage: first.Usage})
 	}), artel.NotFound)
 }
@@ -95,7 +87,7 @@ func (c *check) keys(q store.ContextQuery) (out []store.ContextKey) {
 	c.view(func(tx store.Tx) error {
 		list, err := tx.Contexts.List(q)
 		for _, x := range list {
-			c.same("record in a list", x.Record, json.RawMessage(nil))
+			c.Same("record in a list", x.Record, json.RawMessage(nil))
 			out = append(out, store.ContextKey{Run: x.Run, Number: x.Number})
 		}
 		return err
@@ -106,17 +98,17 @@ func (c *check) keys(q store.ContextQuery) (out []store.ContextKey) {
 func contextsList(c *check) {
 	conv, other := c.conversation(), c.conversation()
 	a, b, foreign := c.ended(conv), c.ended(conv), c.ended(other)
-	c.same("records of a conversation without any", c.keys(store.ContextQuery{Conversation: conv}), []store.ContextKey(nil))
+	c.Same("records of a conversation without any", c.keys(store.ContextQuery{Conversation: conv}), []store.ContextKey(nil))
 	for i, run := range []artel.RunID{a, b, a} {
 		c.recorded(c.record(conv, run, i))
 	}
 	c.recorded(c.record(other, foreign, 9))
 	a1, b1, a2 := store.ContextKey{Run: a, Number: 1}, store.ContextKey{Run: b, Number: 1}, store.ContextKey{Run: a, Number: 2}
-	c.same("all", c.keys(store.ContextQuery{Conversation: conv}), []store.ContextKey{a2, b1, a1})
-	c.same("of a run", c.keys(store.ContextQuery{Conversation: conv, Run: a}), []store.ContextKey{a2, a1})
-	c.same("before one", c.keys(store.ContextQuery{Conversation: conv, Before: &a2}), []store.ContextKey{b1, a1})
-	c.same("the one before", c.keys(store.ContextQuery{Conversation: conv, Before: &a2, Limit: 1}), []store.ContextKey{b1})
-	c.same("before the first", c.keys(store.ContextQuery{Conversation: conv, Before: &a1}), []store.ContextKey(nil))
+	c.Same("all", c.keys(store.ContextQuery{Conversation: conv}), []store.ContextKey{a2, b1, a1})
+	c.Same("of a run", c.keys(store.ContextQuery{Conversation: conv, Run: a}), []store.ContextKey{a2, a1})
+	c.Same("before one", c.keys(store.ContextQuery{Conversation: conv, Before: &a2}), []store.ContextKey{b1, a1})
+	c.Same("the one before", c.keys(store.ContextQuery{Conversation: conv, Before: &a2, Limit: 1}), []store.ContextKey{b1})
+	c.Same("before the first", c.keys(store.ContextQuery{Conversation: conv, Before: &a1}), []store.ContextKey(nil))
 }
 
 func contextsKeep(c *check) {
@@ -131,10 +123,8 @@ func contextsKeep(c *check) {
 	c.recorded(c.record(conv, run, 3), piece(2))
 	c.recorded(c.record(other, foreign, 1), piece(1))
 	segments := func(what string, in artel.ConversationID, want ...store.Segment) {
-		c.view(func(tx store.Tx) error {
-			got, err := tx.Contexts.Segments(in, []artel.Digest{numbered(1), numbered(2), numbered(3), numbered(4), numbered(9)})
-			c.same(what, got, want)
-			return err
+		reads(c, what, want, func(tx store.Tx) ([]store.Segment, error) {
+			return tx.Contexts.Segments(in, []artel.Digest{numbered(1), numbered(2), numbered(3), numbered(4), numbered(9)})
 		})
 	}
 	segments("segments", conv, piece(1), piece(2), piece(3), empty)
@@ -144,8 +134,8 @@ func contextsKeep(c *check) {
 	segments("segments of the newest two", conv, piece(2), piece(3), empty)
 	c.update(func(tx store.Tx) error { return tx.Contexts.Trim(conv, 1) })
 	segments("segments of the newest one", conv, piece(2))
-	c.same("what is kept", c.keys(store.ContextQuery{Conversation: conv}), []store.ContextKey{{Run: run, Number: 3}})
-	c.same("the number after the others went", c.recorded(c.record(conv, run, 4)), 4)
+	c.Same("what is kept", c.keys(store.ContextQuery{Conversation: conv}), []store.ContextKey{{Run: run, Number: 3}})
+	c.Same("the number after the others went", c.recorded(c.record(conv, run, 4)), 4)
 	segments("segments of another conversation", other, piece(1))
 }
 
@@ -159,12 +149,8 @@ func settingsRoundTrip(c *check) {
 	d := store.Setting{Name: "profile", Value: json.RawMessage(`{}`), UpdatedAt: c.at(3)}
 	for _, s := range []*store.Setting{&b, &a, &d} {
 		s.Revision = put(*s)
-		c.same("first revision", s.Revision, 1)
-		c.view(func(tx store.Tx) error {
-			got, err := tx.Settings.Get(s.Name)
-			c.same("Get", got, *s)
-			return err
-		})
+		c.Same("first revision", s.Revision, 1)
+		reads(c, "Get", *s, func(tx store.Tx) (store.Setting, error) { return tx.Settings.Get(s.Name) })
 	}
 	c.view(func(tx store.Tx) error {
 		got, err := tx.Settings.List("service/")
@@ -172,23 +158,19 @@ func settingsRoundTrip(c *check) {
 		if a.Name > b.Name {
 			want = []store.Setting{b, a}
 		}
-		c.same("List", got, want)
+		c.Same("List", got, want)
 		return err
 	})
 	get := func(name string) func(store.Tx) error {
 		return func(tx store.Tx) error { _, err := tx.Settings.Get(name); return err }
 	}
 	c.missing("Get of an unknown name", get("service/"))
-	c.kind("Get by another owner", c.s.View(c.ctx, them, get("profile")), artel.NotFound)
-	c.must("Put by another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error {
+	c.Kind("Get by another owner", c.s.View(c.Context(), them, get("profile")), artel.NotFound)
+	c.Must("Put by another owner", c.s.Update(c.Context(), them, func(tx store.Tx) error {
 		_, err := tx.Settings.Put(store.Setting{Name: "profile", Value: json.RawMessage(`1`)})
 		return err
 	}))
-	c.view(func(tx store.Tx) error {
-		got, err := tx.Settings.Get("profile")
-		c.same("Get after another owner's Put", got, d)
-		return err
-	})
+	reads(c, "Get after another owner's Put", d, func(tx store.Tx) (store.Setting, error) { return tx.Settings.Get("profile") })
 }
 
 func settingsRevisions(c *check) {
@@ -214,7 +196,7 @@ func settingsRevisions(c *check) {
 	c.update(put(0))
 	c.view(func(tx store.Tx) error {
 		got, err := tx.Settings.Get("n")
-		c.same("revision after a deletion", got.Revision, 4)
+		c.Same("revision after a deletion", got.Revision, 4)
 		return err
 	})
 }
@@ -227,7 +209,7 @@ func variablesBranches(c *check) {
 	on := func(what, want string, path ...artel.MessageID) {
 		c.view(func(tx store.Tx) error {
 			got, err := tx.Variables.On(conv, path)
-			c.same(what, string(got), want)
+			c.Same(what, string(got), want)
 			return err
 		})
 	}
@@ -238,7 +220,7 @@ func variablesBranches(c *check) {
 		c.view(func(tx store.Tx) error {
 			got, err := tx.Variables.Messages(conv)
 			slices.Sort(want)
-			c.same("messages with variables", len(got) == len(want) && slices.Equal(got, want), true)
+			c.Same("messages with variables", len(got) == len(want) && slices.Equal(got, want), true)
 			return err
 		})
 	}

@@ -24,11 +24,11 @@ func conversationsRoundTrip(c *check) {
 	}
 	c.view(func(tx store.Tx) error {
 		got, err := tx.Conversations.Get(in.ID)
-		c.same("Get", got, want)
-		c.same("time zone", got.CreatedAt.Location() == time.UTC, true)
+		c.Same("Get", got, want)
+		c.Same("time zone", got.CreatedAt.Location() == time.UTC, true)
 		if err == nil {
 			got, err = tx.Conversations.Get(zero.ID)
-			c.same("Get of zero fields", got, zero)
+			c.Same("Get of zero fields", got, zero)
 		}
 		return err
 	})
@@ -46,11 +46,7 @@ func conversationsUpdate(c *check) {
 	want := artel.Conversation{ID: id, Title: "new", Agent: "a", Service: "s", Leaf: "msg_x", CreatedAt: c.at(99), UpdatedAt: c.at(5)}
 	c.update(func(tx store.Tx) error { return tx.Conversations.Update(want) })
 	want.CreatedAt = c.now
-	c.view(func(tx store.Tx) error {
-		got, err := tx.Conversations.Get(id)
-		c.same("Get after Update", got, want)
-		return err
-	})
+	reads(c, "Get after Update", want, func(tx store.Tx) (artel.Conversation, error) { return tx.Conversations.Get(id) })
 	c.refused("Update of an unknown id", artel.NotFound, func(tx store.Tx) error {
 		return tx.Conversations.Update(artel.Conversation{ID: artel.NewConversationID(c.now)})
 	})
@@ -79,11 +75,11 @@ func conversationsPaging(c *check) {
 			return err
 		})
 		if len(items) > 7 {
-			c.failf("List with limit 7 returned %d", len(items))
+			c.Failf("List with limit 7 returned %d", len(items))
 		}
 		for i, v := range items {
 			if i > 0 && v.UpdatedAt.After(items[i-1].UpdatedAt) {
-				c.failf("List is not newest first: %v after %v", v.UpdatedAt, items[i-1].UpdatedAt)
+				c.Failf("List is not newest first: %v after %v", v.UpdatedAt, items[i-1].UpdatedAt)
 			}
 			seen = append(seen, v.ID)
 		}
@@ -98,20 +94,20 @@ func conversationsPaging(c *check) {
 	}
 	for i := range 60 {
 		if once[name(i)] != 1 {
-			c.failf("conversation %d was listed %d times over all pages, want once", i, once[name(i)])
+			c.Failf("conversation %d was listed %d times over all pages, want once", i, once[name(i)])
 		}
 	}
 	if len(once) != 60 {
-		c.failf("paging showed %d conversations, want the 60 that were there", len(once))
+		c.Failf("paging showed %d conversations, want the 60 that were there", len(once))
 	}
 	c.view(func(tx store.Tx) error {
 		items, next, err := tx.Conversations.List(store.ConversationQuery{})
 		if len(items) != 50 || next == "" {
-			c.failf("List without a limit returned %d, next %q; want 50 and a cursor", len(items), next)
+			c.Failf("List without a limit returned %d, next %q; want 50 and a cursor", len(items), next)
 		}
 		return err
 	})
-	c.kind("List with a bad cursor", c.s.View(c.ctx, me, func(tx store.Tx) error {
+	c.Kind("List with a bad cursor", c.s.View(c.Context(), me, func(tx store.Tx) error {
 		_, _, err := tx.Conversations.List(store.ConversationQuery{Page: store.Page{Cursor: "nonsense"}})
 		return err
 	}), artel.Invalid)

@@ -12,7 +12,7 @@ import (
 )
 
 func (c *check) delete(owner artel.Owner, f full, at time.Time) {
-	c.must("Delete", c.s.Update(c.ctx, owner, func(tx store.Tx) error { return tx.Conversations.Delete(f.id, at) }))
+	c.Must("Delete", c.s.Update(c.Context(), owner, func(tx store.Tx) error { return tx.Conversations.Delete(f.id, at) }))
 }
 
 // absent holds that nothing of f is there for me.
@@ -27,15 +27,15 @@ func (c *check) absent(what string, f full, search string) {
 				return err
 			}
 			if slices.Contains(ids, f.id) {
-				c.failf("%s: it is listed for the search %q", what, s)
+				c.Failf("%s: it is listed for the search %q", what, s)
 			}
 		}
 		return nil
 	})
-	leases, err := c.s.Overdue(c.ctx, c.at(50))
-	c.must("Overdue", err)
+	leases, err := c.s.Overdue(c.Context(), c.at(50))
+	c.Must("Overdue", err)
 	if slices.ContainsFunc(leases, func(l store.Lease) bool { return l.Conversation == f.id && l.Owner == me }) {
-		c.failf("%s: its run is overdue", what)
+		c.Failf("%s: its run is overdue", what)
 	}
 }
 
@@ -47,7 +47,7 @@ func deleteHides(c *check) {
 	c.absent("deleted", gone, "lost")
 	after := c.seen(me, keep, "kept")
 	before.Listed, before.Overdue = after.Listed, after.Overdue // of all conversations
-	c.same("the other conversation", after, before)
+	c.Same("the other conversation", after, before)
 	// In the same transaction too.
 	again := c.fill(me, "x")
 	c.refused("Get after Delete in one update", artel.NotFound, func(tx store.Tx) error {
@@ -74,7 +74,7 @@ func deletedIDs(c *check) {
 	} {
 		c.refused("Create with the id of a deleted "+what, artel.Conflict, fn)
 	}
-	c.must("the same id for another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error {
+	c.Must("the same id for another owner", c.s.Update(c.Context(), them, func(tx store.Tx) error {
 		return tx.Conversations.Create(artel.Conversation{ID: f.id})
 	}))
 }
@@ -85,7 +85,7 @@ func restoreBringsBack(c *check) {
 	for range 2 {
 		c.delete(me, f, c.at(3))
 		c.update(func(tx store.Tx) error { return tx.Conversations.Restore(f.id) })
-		c.same("what was restored", c.seen(me, f, "kept"), before)
+		c.Same("what was restored", c.seen(me, f, "kept"), before)
 	}
 	c.refused("another run beside the one that came back", artel.Conflict, func(tx store.Tx) error {
 		return tx.Runs.Create(artel.Run{ID: "run_t", Conversation: f.id, State: artel.RunRunning}, store.Lease{})
@@ -100,7 +100,7 @@ func restoreRefuses(c *check) {
 	}
 	c.refused("Restore of what is there", artel.NotFound, restore(there.id))
 	c.refused("Restore of an unknown id", artel.NotFound, restore("cnv_none"))
-	c.kind("Restore by another owner", c.s.Update(c.ctx, them, restore(gone.id)), artel.NotFound)
+	c.Kind("Restore by another owner", c.s.Update(c.Context(), them, restore(gone.id)), artel.NotFound)
 	c.update(restore(gone.id))
 	c.refused("Restore again", artel.NotFound, restore(gone.id))
 }
@@ -112,17 +112,17 @@ func purgeByTime(c *check) {
 	c.delete(them, theirs, c.at(8))
 	c.delete(me, edge, c.at(10))
 	c.delete(me, late, c.at(11))
-	n, err := c.s.Purge(c.ctx, c.at(10))
-	c.must("Purge", err)
-	c.same("conversations that were purged", n, 2)
-	n, err = c.s.Purge(c.ctx, c.at(10))
-	c.must("Purge again", err)
-	c.same("conversations that were purged the second time", n, 0)
+	n, err := c.s.Purge(c.Context(), c.at(10))
+	c.Must("Purge", err)
+	c.Same("conversations that were purged", n, 2)
+	n, err = c.s.Purge(c.Context(), c.at(10))
+	c.Must("Purge again", err)
+	c.Same("conversations that were purged the second time", n, 0)
 	restore := func(f full) func(store.Tx) error {
 		return func(tx store.Tx) error { return tx.Conversations.Restore(f.id) }
 	}
 	c.refused("Restore after Purge", artel.NotFound, restore(early))
-	c.kind("Restore of theirs after Purge", c.s.Update(c.ctx, them, restore(theirs)), artel.NotFound)
+	c.Kind("Restore of theirs after Purge", c.s.Update(c.Context(), them, restore(theirs)), artel.NotFound)
 	c.update(restore(edge))
 	c.update(restore(late))
 	for _, f := range []full{there, edge, late} {
@@ -135,8 +135,8 @@ func purgeForGood(c *check) {
 	keep := c.fill(me, "kept text")
 	before := c.seen(me, keep, "kept")
 	c.delete(me, f, c.now)
-	_, err := c.s.Purge(c.ctx, c.at(1))
-	c.must("Purge", err)
+	_, err := c.s.Purge(c.Context(), c.at(1))
+	c.Must("Purge", err)
 	c.absent("purged", f, "lost")
 	// The same ids made again begin with nothing.
 	c.update(func(tx store.Tx) error {
@@ -164,11 +164,11 @@ func purgeForGood(c *check) {
 		found, err := listed(tx, "lost")
 		records, err2 := tx.Contexts.List(store.ContextQuery{Conversation: f.id})
 		segments, err3 := tx.Contexts.Segments(f.id, []artel.Digest{f.digest})
-		c.same("edits, events, artifacts, finds and contexts of the id made again", []any{len(edits), last, used, len(found), len(records) + len(segments)}, []any{0, artel.Seq(0), false, 0, 0})
+		c.Same("edits, events, artifacts, finds and contexts of the id made again", []any{len(edits), last, used, len(found), len(records) + len(segments)}, []any{0, artel.Seq(0), false, 0, 0})
 		err = errors.Join(err, err2, err3)
 		return err
 	})
 	after := c.seen(me, keep, "kept")
 	before.Listed, before.Overdue = after.Listed, after.Overdue
-	c.same("the other conversation", after, before)
+	c.Same("the other conversation", after, before)
 }

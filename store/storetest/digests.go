@@ -17,8 +17,8 @@ import (
 // digits may stand beside one and look as a digest does.
 func (c *check) uses() []store.Use {
 	var list []store.Use
-	for u, err := range c.s.Digests(c.ctx) {
-		c.must("Digests", err)
+	for u, err := range c.s.Digests(c.Context()) {
+		c.Must("Digests", err)
 		if hex := u.Digest.Hex(); len(hex) == 64 && hex[:2] == hex[62:] {
 			list = append(list, u)
 		}
@@ -43,7 +43,7 @@ func (c *check) digestsIn(owner artel.Owner) (conv artel.ConversationID, want []
 		return numbered(last)
 	}
 	written := func() string { return "中 “" + artel.BlobRef(next(false)).String() + "”\x00" }
-	c.must("fill with digests", c.s.Update(c.ctx, owner, func(tx store.Tx) error {
+	c.Must("fill with digests", c.s.Update(c.Context(), owner, func(tx store.Tx) error {
 		last, want = 0, nil
 		if err := tx.Conversations.Create(artel.Conversation{ID: conv, CreatedAt: c.now, UpdatedAt: c.now}); err != nil {
 			return err
@@ -110,7 +110,7 @@ func (c *check) digestsIn(owner artel.Owner) (conv artel.ConversationID, want []
 }
 
 func digestsEverywhere(c *check) {
-	c.same("of an empty store", len(c.uses()), 0)
+	c.Same("of an empty store", len(c.uses()), 0)
 	mine, want := c.digestsIn(me)
 	_, theirs := c.digestsIn(them)
 	answer := store.Use{Owner: me, Digest: numbered(200)}
@@ -126,14 +126,14 @@ func digestsEverywhere(c *check) {
 		return tx.Files.Create(store.File{ID: "f", Digest: uploaded.Digest, CreatedAt: c.now})
 	})
 	all := slices.Concat([]store.Use{answer, smaller, uploaded}, want, theirs)
-	c.same("uses", c.uses(), all)
+	c.Same("uses", c.uses(), all)
 
 	// What is hidden may come back.
 	c.update(func(tx store.Tx) error { return tx.Conversations.Delete(mine, c.now) })
-	c.same("uses with a deleted conversation", c.uses(), all)
-	_, err := c.s.Purge(c.ctx, c.at(1))
-	c.must("Purge", err)
-	c.same("uses after Purge", c.uses(), append([]store.Use{answer, smaller, uploaded}, theirs...))
+	c.Same("uses with a deleted conversation", c.uses(), all)
+	_, err := c.s.Purge(c.Context(), c.at(1))
+	c.Must("Purge", err)
+	c.Same("uses after Purge", c.uses(), append([]store.Use{answer, smaller, uploaded}, theirs...))
 
 	coming := artel.Conversation{ID: artel.NewConversationID(c.now)}
 	v := artel.Version{Number: 1, InBlob: true, Digest: numbered(201), MediaInfo: artel.MediaInfo{MediaType: "image/png", Kind: artel.KindImage}}
@@ -143,20 +143,20 @@ func digestsEverywhere(c *check) {
 		}
 		return tx.Imports.Version(coming.ID, "pic", v, nil)
 	})
-	c.same("uses with an import", c.uses(),
+	c.Same("uses with an import", c.uses(),
 		slices.Concat([]store.Use{answer, smaller, uploaded, {Owner: me, Conversation: coming.ID, Digest: v.Digest, Bytes: true}}, theirs))
 }
 
 func digestsEnd(c *check) {
 	_, want := c.digestsIn(me)
 	n := 0
-	for _, err := range c.s.Digests(c.ctx) {
-		c.must("Digests", err)
+	for _, err := range c.s.Digests(c.Context()) {
+		c.Must("Digests", err)
 		if n++; n == len(want)/2 {
 			break
 		}
 	}
-	c.same("uses before the end of the loop", n, len(want)/2)
+	c.Same("uses before the end of the loop", n, len(want)/2)
 	c.conversation() // the store is free again
 }
 
@@ -173,7 +173,7 @@ func digestsOfOneState(c *check) {
 				return
 			default:
 			}
-			if failed = c.s.Update(c.ctx, me, both(conv, numbered(i))); failed != nil {
+			if failed = c.s.Update(c.Context(), me, both(conv, numbered(i))); failed != nil {
 				return
 			}
 		}
@@ -183,11 +183,11 @@ func digestsOfOneState(c *check) {
 		for _, u := range c.uses() {
 			kinds[u.Bytes]++
 		}
-		c.same("digests that are written together, as bytes and as text", kinds[true], kinds[false])
+		c.Same("digests that are written together, as bytes and as text", kinds[true], kinds[false])
 	}
 	close(stopped)
 	wg.Wait()
-	c.must("Update beside Digests", failed)
+	c.Must("Update beside Digests", failed)
 }
 
 // both makes two uses of d, of either kind.

@@ -5,6 +5,7 @@ package storetest
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
@@ -24,12 +25,12 @@ func eventsRoundTrip(c *check) {
 	}
 	c.update(func(tx store.Tx) error {
 		last, err := tx.Events.Append(conv, in...)
-		c.same("last number", last, artel.Seq(2))
+		c.Same("last number", last, artel.Seq(2))
 		return err
 	})
 	want := append([]artel.Event(nil), in...)
 	want[0].Seq, want[1].Seq = 1, 2
-	c.same("events", c.log(conv), want)
+	c.Same("events", c.log(conv), want)
 	for what, e := range map[string]artel.Event{
 		"data that is not JSON":  {Data: json.RawMessage("{")},
 		"data that is not UTF-8": {Data: json.RawMessage("\"\xff\"")},
@@ -44,12 +45,12 @@ func eventsNumbers(c *check) {
 	for i := range 12 {
 		n := i % 4
 		undo := i%3 == 1
-		err := c.s.Update(c.ctx, me, func(tx store.Tx) error {
+		err := c.s.Update(c.Context(), me, func(tx store.Tx) error {
 			last, err := tx.Events.Append(conv, make([]artel.Event, n)...)
 			if err != nil {
 				return err
 			}
-			c.same("last number", last, total+artel.Seq(n))
+			c.Same("last number", last, total+artel.Seq(n))
 			if _, err := tx.Events.Append(other, artel.Event{}); err != nil {
 				return err
 			}
@@ -59,22 +60,18 @@ func eventsNumbers(c *check) {
 			return nil
 		})
 		if undo != errors.Is(err, errUndo) {
-			c.must("Append", err)
+			c.Must("Append", err)
 		}
 		if !undo {
 			total += artel.Seq(n)
 		}
 	}
 	list := c.log(conv)
-	c.same("events", len(list), int(total))
+	c.Same("events", len(list), int(total))
 	for i, e := range list {
-		c.same("number", e.Seq, artel.Seq(i+1))
+		c.Same("number", e.Seq, artel.Seq(i+1))
 	}
-	c.view(func(tx store.Tx) error {
-		last, err := tx.Events.Last(conv)
-		c.same("Last", last, total)
-		return err
-	})
+	reads(c, "Last", total, func(tx store.Tx) (artel.Seq, error) { return tx.Events.Last(conv) })
 }
 
 func eventsRead(c *check) {
@@ -86,22 +83,51 @@ func eventsRead(c *check) {
 	}{{0, 3, 3}, {7, 100, 3}, {8, 1, 1}, {10, 5, 0}, {99, 5, 0}} {
 		c.view(func(tx store.Tx) error {
 			list, err := tx.Events.Read(conv, q.after, q.limit)
-			c.same("events read", len(list), q.want)
+			c.Same("events read", len(list), q.want)
 			for i, e := range list {
-				c.same("number", e.Seq, q.after+artel.Seq(i+1))
+				c.Same("number", e.Seq, q.after+artel.Seq(i+1))
+			}
+			return err
+		})
+	}
+	reads(c, "Last of an empty log", artel.Seq(0), func(tx store.Tx) (artel.Seq, error) { return tx.Events.Last(empty) })
+	c.missing("Read of no conversation", func(tx store.Tx) error { _, err := tx.Events.Read("cnv_none", 0, 1); return err })
+	c.missing("Last of no conversation", func(tx store.Tx) error { _, err := tx.Events.Last("cnv_none"); return err })
+	c.refused("Append to no conversation", artel.NotFound, func(tx store.Tx) error {
+		_, err := tx.Events.Append("cnv_none", artel.Event{})
+		return err
+	})
+}
+
+func eventsReadBytes(c *check) {
+	conv := c.conversation()
+	long := artel.Event{Type: artel.EventCompactionCompleted, Time: c.now, Data: json.RawMessage(`"` + strings.Repeat("x", store.MaxEventBytes*3/4) + `"`)}
+	huge := long
+	huge.Data = json.RawMessage(`"` + strings.Repeat("x", store.MaxEventBytes) + `"`)
+	c.update(func(tx store.Tx) error {
+		_, err := tx.Events.Append(conv, long, long, long, huge, artel.Event{})
+		return err
+	})
+	for _, q := range []struct {
+		after artel.Seq
+		limit int
+		want  int
+		more  bool
+	}{{0, 100, 2, true}, {0, 1, 1, true}, {2, 100, 2, true}, {3, 100, 1, true}, {4, 100, 1, false}} {
+		c.view(func(tx store.Tx) error {
+			list, err := tx.Events.Read(conv, q.after, q.limit)
+			c.Same("long events read", len(list), q.want)
+			c.Same("whether there may be more", store.MayContinue(list, q.limit), q.more)
+			for i, e := range list {
+				c.Same("number", e.Seq, q.after+artel.Seq(i+1))
 			}
 			return err
 		})
 	}
 	c.view(func(tx store.Tx) error {
-		last, err := tx.Events.Last(empty)
-		c.same("Last of an empty log", last, artel.Seq(0))
-		return err
-	})
-	c.missing("Read of no conversation", func(tx store.Tx) error { _, err := tx.Events.Read("cnv_none", 0, 1); return err })
-	c.missing("Last of no conversation", func(tx store.Tx) error { _, err := tx.Events.Last("cnv_none"); return err })
-	c.refused("Append to no conversation", artel.NotFound, func(tx store.Tx) error {
-		_, err := tx.Events.Append("cnv_none", artel.Event{})
+		list, err := tx.Events.Milestones(conv, 100)
+		c.Same("long milestones", len(list), 1)
+		c.Same("number of the newest", list[len(list)-1].Seq, artel.Seq(4))
 		return err
 	})
 }
@@ -124,11 +150,11 @@ func eventsMilestones(c *check) {
 			for _, e := range list {
 				got = append(got, e.Seq)
 			}
-			c.same("numbers of milestones", got, want)
+			c.Same("numbers of milestones", got, want)
 			if len(list) > 0 {
 				want := summed
 				want.Seq = 7
-				c.same("a turning", list[len(list)-1], want)
+				c.Same("a turning", list[len(list)-1], want)
 			}
 			return err
 		})
@@ -158,11 +184,11 @@ func eventsContexts(c *check) {
 			for _, e := range list {
 				got = append(got, e.Seq)
 			}
-			c.same("numbers of contexts", got, q.want)
+			c.Same("numbers of contexts", got, q.want)
 			if len(list) > 0 {
 				want := built
 				want.Seq = list[0].Seq
-				c.same("a context", list[0], want)
+				c.Same("a context", list[0], want)
 			}
 			return err
 		})

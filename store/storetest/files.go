@@ -32,19 +32,15 @@ func filesRoundTrip(c *check) {
 	all := []store.File{c.file("a", 1, 0), c.file(awkward, 2, 9), {ID: "bare", Digest: numbered(8), CreatedAt: c.now}}
 	c.createFiles(all...)
 	for _, f := range all {
-		c.view(func(tx store.Tx) error {
-			got, err := tx.Files.Get(f.ID, c.at(3))
-			c.same("Get", got, f)
-			return err
-		})
+		reads(c, "Get", f, func(tx store.Tx) (store.File, error) { return tx.Files.Get(f.ID, c.at(3)) })
 	}
-	c.kind("Create again", c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.Files.Create(all[0]) }), artel.Conflict)
+	c.Kind("Create again", c.s.Update(c.Context(), me, func(tx store.Tx) error { return tx.Files.Create(all[0]) }), artel.Conflict)
 	get := func(tx store.Tx) error { _, err := tx.Files.Get("a", c.now); return err }
-	c.kind("Get by another owner", c.s.View(c.ctx, them, get), artel.NotFound)
-	c.kind("Delete by another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error { return tx.Files.Delete("a", c.now) }), artel.NotFound)
+	c.Kind("Get by another owner", c.s.View(c.Context(), them, get), artel.NotFound)
+	c.Kind("Delete by another owner", c.s.Update(c.Context(), them, func(tx store.Tx) error { return tx.Files.Delete("a", c.now) }), artel.NotFound)
 	c.update(func(tx store.Tx) error { return tx.Files.Delete("a", c.now) })
 	c.missing("Get after Delete", get)
-	c.kind("Delete again", c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.Files.Delete("a", c.now) }), artel.NotFound)
+	c.Kind("Delete again", c.s.Update(c.Context(), me, func(tx store.Tx) error { return tx.Files.Delete("a", c.now) }), artel.NotFound)
 }
 
 func filesList(c *check) {
@@ -73,7 +69,7 @@ func filesList(c *check) {
 		{store.FileQuery{Limit: 9, Oldest: true}, "[a b c d]"},
 		{store.FileQuery{Limit: 2, Oldest: true, After: "b"}, "[c d]"},
 	} {
-		c.same("List", fmt.Sprint(list(want.q)), want.ids)
+		c.Same("List", fmt.Sprint(list(want.q)), want.ids)
 	}
 	after := func(id string) func(store.Tx) error {
 		return func(tx store.Tx) error {
@@ -81,11 +77,11 @@ func filesList(c *check) {
 			return err
 		}
 	}
-	c.kind("List after what is not there", c.s.View(c.ctx, me, after("nothing")), artel.Invalid)
-	c.kind("List after another holder's", c.s.View(c.ctx, me, after("other")), artel.Invalid)
-	c.must("List of another owner", c.s.View(c.ctx, them, func(tx store.Tx) error {
+	c.Kind("List after what is not there", c.s.View(c.Context(), me, after("nothing")), artel.Invalid)
+	c.Kind("List after another holder's", c.s.View(c.Context(), me, after("other")), artel.Invalid)
+	c.Must("List of another owner", c.s.View(c.Context(), them, func(tx store.Tx) error {
 		items, err := tx.Files.List(store.FileQuery{Holder: "program", Now: c.at(6), Limit: 9})
-		c.same("another owner's files", len(items), 0)
+		c.Same("another owner's files", len(items), 0)
 		return err
 	}))
 }
@@ -93,18 +89,18 @@ func filesList(c *check) {
 func filesExpire(c *check) {
 	c.createFiles(c.file("short", 1, 5), c.file("long", 1, 9), c.file("ever", 1, 0))
 	there := func(id string, now time.Time) (found bool) {
-		c.must("View", c.s.View(c.ctx, me, func(tx store.Tx) error {
+		c.Must("View", c.s.View(c.Context(), me, func(tx store.Tx) error {
 			_, err := tx.Files.Get(id, now)
 			found = err == nil
 			return nil
 		}))
 		return found
 	}
-	c.same("before its expiry", there("short", c.at(4)), true)
-	c.same("at its expiry", there("short", c.at(5)), false)
-	c.kind("Delete of what expired", c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.Files.Delete("short", c.at(5)) }), artel.NotFound)
+	c.Same("before its expiry", there("short", c.at(4)), true)
+	c.Same("at its expiry", there("short", c.at(5)), false)
+	c.Kind("Delete of what expired", c.s.Update(c.Context(), me, func(tx store.Tx) error { return tx.Files.Delete("short", c.at(5)) }), artel.NotFound)
 	c.update(func(tx store.Tx) error { return tx.Files.Purge(c.at(6)) })
-	c.same("purged", there("short", c.at(1)), false)
-	c.same("not yet expired", there("long", c.at(6)), true)
-	c.same("without expiry", there("ever", c.at(100)), true)
+	c.Same("purged", there("short", c.at(1)), false)
+	c.Same("not yet expired", there("long", c.at(6)), true)
+	c.Same("without expiry", there("ever", c.at(100)), true)
 }

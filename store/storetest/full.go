@@ -10,6 +10,16 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
+// undeletes are the calls for a conversation that is deleted or being imported;
+// each must fail for another owner.
+func (c *check) undeletes(f full) map[string]func(store.Tx) error {
+	return map[string]func(store.Tx) error{
+		"Conversations.Restore": func(tx store.Tx) error { return tx.Conversations.Restore(f.id) },
+		"Imports.Continue":      func(tx store.Tx) error { return tx.Imports.Continue(f.id, c.now) },
+		"Imports.Finish":        func(tx store.Tx) error { return tx.Imports.Finish(f.id) },
+	}
+}
+
 // A full conversation has one of everything in it.
 type full struct {
 	id       artel.ConversationID
@@ -28,7 +38,7 @@ func (c *check) fill(owner artel.Owner, text string) full {
 		id: artel.NewConversationID(now), message: artel.NewMessageID(now), run: artel.NewRunID(now),
 	}
 	f.digest = artel.NewDigest(sha256.Sum256([]byte(f.id)))
-	c.must("fill", c.s.Update(c.ctx, owner, func(tx store.Tx) (err error) {
+	c.Must("fill", c.s.Update(c.Context(), owner, func(tx store.Tx) (err error) {
 		if err := tx.Conversations.Create(artel.Conversation{ID: f.id, CreatedAt: now, UpdatedAt: now}); err != nil {
 			return err
 		}
@@ -68,13 +78,21 @@ func (c *check) fill(owner artel.Owner, text string) full {
 	return f
 }
 
-// calls are all that can be asked of a conversation; each must fail where it
-// is missing.
+// calls are all that can be asked of a conversation, named after the methods of a
+// Tx; each must fail where it is missing.
 func (c *check) calls(f full) map[string]func(store.Tx) error {
 	text := "theirs"
 	return map[string]func(store.Tx) error{
 		"Conversations.Get":    func(tx store.Tx) error { _, err := tx.Conversations.Get(f.id); return err },
 		"Conversations.Update": func(tx store.Tx) error { return tx.Conversations.Update(artel.Conversation{ID: f.id, Title: text}) },
+		"Messages.Nested":      func(tx store.Tx) error { _, err := tx.Messages.Nested(f.id, f.run); return err },
+		"Messages.Children":    func(tx store.Tx) error { _, err := tx.Messages.Children(f.id, ""); return err },
+		"Journal.FoldInner":    func(tx store.Tx) error { _, err := tx.Journal.FoldInner(f.id, "doc", f.run, 0, 99, 9); return err },
+		"Journal.Replay":       func(tx store.Tx) error { _, err := tx.Journal.Replay(f.id, "doc", f.version); return err },
+		"Runs.Usage":           func(tx store.Tx) error { _, err := tx.Runs.Usage(f.id); return err },
+		"Events.Contexts":      func(tx store.Tx) error { _, err := tx.Events.Contexts(f.id, 99, 9); return err },
+		"Events.Milestones":    func(tx store.Tx) error { _, err := tx.Events.Milestones(f.id, 9); return err },
+		"Imports.Version":      func(tx store.Tx) error { return tx.Imports.Version(f.id, "doc", artel.Version{Number: 99}, &text) },
 		"Conversations.Delete": func(tx store.Tx) error { return tx.Conversations.Delete(f.id, c.now) },
 		"Messages.Create":      func(tx store.Tx) error { return tx.Messages.Create(artel.Message{ID: "msg_t", Conversation: f.id}) },
 		"Messages.Create under a message": func(tx store.Tx) error {
@@ -116,7 +134,7 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 		"Contexts.Report": func(tx store.Tx) error {
 			return tx.Contexts.Report(f.run, 1, store.ContextReport{Usage: &artel.Usage{}})
 		},
-		"Contexts.Keep":      func(tx store.Tx) error { return tx.Contexts.Trim(f.id, 0) },
+		"Contexts.Trim":      func(tx store.Tx) error { return tx.Contexts.Trim(f.id, 0) },
 		"Variables.Put":      func(tx store.Tx) error { return tx.Variables.Put(f.id, "msg_v", json.RawMessage(`1`)) },
 		"Variables.On":       func(tx store.Tx) error { _, err := tx.Variables.On(f.id, []artel.MessageID{"msg_v"}); return err },
 		"Variables.Messages": func(tx store.Tx) error { _, err := tx.Variables.Messages(f.id); return err },
@@ -131,6 +149,7 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 		"Events.Last":   func(tx store.Tx) error { _, err := tx.Events.Last(f.id); return err },
 		"Notes.Put":     func(tx store.Tx) error { return tx.Notes.Put(f.note("more", c.now)) },
 		"Notes.Get":     func(tx store.Tx) error { _, err := tx.Notes.Get("full" + string(f.id)); return err },
+		"Notes.Delete":  func(tx store.Tx) error { return tx.Notes.Delete("full" + string(f.id)) },
 		"Notes.List":    func(tx store.Tx) error { _, err := tx.Notes.List(store.NoteQuery{Conversation: f.id}); return err },
 	}
 }
@@ -158,7 +177,7 @@ type seen struct {
 }
 
 func (c *check) seen(owner artel.Owner, f full, search string) (s seen) {
-	c.must("read everything", c.s.View(c.ctx, owner, func(tx store.Tx) (err error) {
+	c.Must("read everything", c.s.View(c.Context(), owner, func(tx store.Tx) (err error) {
 		steps := []func(){
 			func() { s.Conversation, err = tx.Conversations.Get(f.id) },
 			func() { s.Messages, _, err = tx.Messages.List(f.id, store.Page{}) },
@@ -187,8 +206,8 @@ func (c *check) seen(owner artel.Owner, f full, search string) (s seen) {
 		return nil
 	}))
 	var err error
-	s.Overdue, err = c.s.Overdue(c.ctx, c.at(50))
-	c.must("Overdue", err)
+	s.Overdue, err = c.s.Overdue(c.Context(), c.at(50))
+	c.Must("Overdue", err)
 	return s
 }
 

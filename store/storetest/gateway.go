@@ -31,7 +31,7 @@ func (c *check) logged(q store.GatewayQuery) (bodies []string) {
 			items, next, err := tx.GatewayLog.List(q)
 			for _, e := range items {
 				if e.Number >= last || e.Number < 1 {
-					c.failf("number %d after %d", e.Number, last)
+					c.Failf("number %d after %d", e.Number, last)
 				}
 				last = e.Number
 				bodies = append(bodies, string(e.Body))
@@ -47,7 +47,7 @@ func (c *check) logged(q store.GatewayQuery) (bodies []string) {
 
 func gatewayList(c *check) {
 	all := c.requests(100) // more than any store adds at once
-	c.must("Add for another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error {
+	c.Must("Add for another owner", c.s.Update(c.Context(), them, func(tx store.Tx) error {
 		return tx.GatewayLog.Add(store.GatewayEntry{Key: "ci", Status: 200, Body: json.RawMessage(`{}`)})
 	}))
 	c.view(func(tx store.Tx) error {
@@ -55,7 +55,7 @@ func gatewayList(c *check) {
 		if len(items) == 1 {
 			items[0].Number = 0
 		}
-		c.same("the newest", items, all[99:])
+		c.Same("the newest", items, all[99:])
 		return err
 	})
 	for what, is := range map[string]struct {
@@ -76,12 +76,12 @@ func gatewayList(c *check) {
 			}
 		}
 		is.q.Limit = 7
-		c.same("List of "+what, c.logged(is.q), want)
+		c.Same("List of "+what, c.logged(is.q), want)
 	}
 	for what, e := range map[string]store.GatewayEntry{"no body": {}, "no JSON": {Body: json.RawMessage("{")}, "no UTF-8": {Key: "\xff", Body: json.RawMessage("{}")}} {
-		c.kind("Add of "+what, c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.GatewayLog.Add(e) }), artel.Invalid)
+		c.Kind("Add of "+what, c.s.Update(c.Context(), me, func(tx store.Tx) error { return tx.GatewayLog.Add(e) }), artel.Invalid)
 	}
-	c.kind("List after a wrong cursor", c.s.View(c.ctx, me, func(tx store.Tx) error {
+	c.Kind("List after a wrong cursor", c.s.View(c.Context(), me, func(tx store.Tx) error {
 		_, _, err := tx.GatewayLog.List(store.GatewayQuery{Page: store.Page{Cursor: "x"}})
 		return err
 	}), artel.Invalid)
@@ -89,11 +89,11 @@ func gatewayList(c *check) {
 
 func gatewayKeep(c *check) {
 	c.requests(10)
-	c.must("Keep by another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error { return tx.GatewayLog.Trim(0) }))
+	c.Must("Keep by another owner", c.s.Update(c.Context(), them, func(tx store.Tx) error { return tx.GatewayLog.Trim(0) }))
 	c.update(func(tx store.Tx) error { return tx.GatewayLog.Trim(20) })
-	c.same("entries after Keep of more", len(c.logged(store.GatewayQuery{})), 10)
+	c.Same("entries after Keep of more", len(c.logged(store.GatewayQuery{})), 10)
 	c.update(func(tx store.Tx) error { return tx.GatewayLog.Trim(2) })
-	c.same("entries after Keep", c.logged(store.GatewayQuery{}), []string{`{"i": 9}`, `{"i": 8}`})
+	c.Same("entries after Keep", c.logged(store.GatewayQuery{}), []string{`{"i": 9}`, `{"i": 8}`})
 	c.update(func(tx store.Tx) error { return tx.GatewayLog.Trim(0) })
-	c.same("entries after Keep of none", len(c.logged(store.GatewayQuery{})), 0)
+	c.Same("entries after Keep of none", len(c.logged(store.GatewayQuery{})), 0)
 }

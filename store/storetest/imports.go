@@ -60,22 +60,22 @@ func importsHidden(c *check) {
 	c.update(c.resume(conv.ID, 30, func(tx store.Tx) error { return tx.Imports.Finish(conv.ID) }))
 	c.view(func(tx store.Tx) error {
 		got, err := tx.Conversations.Get(conv.ID)
-		c.same("the conversation", got, conv)
+		c.Same("the conversation", got, conv)
 		if err != nil {
 			return err
 		}
 		path, err := tx.Messages.Path(conv.ID, second.ID, 0)
-		c.same("its messages", path, []artel.Message{m, second})
+		c.Same("its messages", path, []artel.Message{m, second})
 		if err != nil {
 			return err
 		}
 		found, err := listed(tx, "rare")
 		if !slices.Contains(found, conv.ID) {
-			c.failf("a search does not find it: %v", found)
+			c.Failf("a search does not find it: %v", found)
 		}
 		return err
 	})
-	c.same("its heads", c.heads(conv.ID, second.ID), numbers{"doc": 3})
+	c.Same("its heads", c.heads(conv.ID, second.ID), numbers{"doc": 3})
 }
 
 func importsVersions(c *check) {
@@ -97,27 +97,27 @@ func importsVersions(c *check) {
 	c.update(c.resume(conv.ID, 30, func(tx store.Tx) error { return tx.Imports.Finish(conv.ID) }))
 	c.view(func(tx store.Tx) error {
 		list, err := tx.Versions.List(conv.ID, "doc")
-		c.same("List of doc", list, []artel.Version{v, last})
+		c.Same("List of doc", list, []artel.Version{v, last})
 		if err != nil {
 			return err
 		}
 		if list, err = tx.Versions.List(conv.ID, "pic"); err != nil {
 			return err
 		}
-		c.same("List of pic", list, []artel.Version{pic})
+		c.Same("List of pic", list, []artel.Version{pic})
 		edits, err := tx.Journal.Edits(conv.ID, store.EditQuery{Artifact: "doc"})
 		journal := []store.Edit{{Artifact: "doc", Version: v, Folded: true}, {Artifact: "doc", Version: last, Folded: true}}
 		for i := range journal {
 			journal[i].Parent, journal[i].Changes = 0, nil
 		}
-		c.same("the journal", edits, journal)
+		c.Same("the journal", edits, journal)
 		return err
 	})
-	c.same("heads after Finish", c.heads(conv.ID, m.ID), numbers{"doc": 9, "pic": 7})
-	c.same("text of 3", c.text(conv.ID, "doc", 3), "bc")
-	c.same("text of 9", c.text(conv.ID, "doc", 9), awkward)
-	c.same("the next number", c.version(conv.ID, "doc", artel.Version{Message: m.ID, Parent: 9}, "next"), 10)
-	c.same("heads", c.heads(conv.ID, m.ID), numbers{"doc": 10, "pic": 7})
+	c.Same("heads after Finish", c.heads(conv.ID, m.ID), numbers{"doc": 9, "pic": 7})
+	c.Same("text of 3", c.text(conv.ID, "doc", 3), "bc")
+	c.Same("text of 9", c.text(conv.ID, "doc", 9), awkward)
+	c.Same("the next number", c.version(conv.ID, "doc", artel.Version{Message: m.ID, Parent: 9}, "next"), 10)
+	c.Same("heads", c.heads(conv.ID, m.ID), numbers{"doc": 10, "pic": 7})
 }
 
 func importsRefuse(c *check) {
@@ -140,7 +140,7 @@ func importsRefuse(c *check) {
 		"Continue": c.resume(conv.ID, 1, func(store.Tx) error { return nil }),
 		"Finish":   func(tx store.Tx) error { return tx.Imports.Finish(conv.ID) },
 	} {
-		c.kind(what+" by another owner", c.s.Update(c.ctx, them, fn), artel.NotFound)
+		c.Kind(what+" by another owner", c.s.Update(c.Context(), them, fn), artel.NotFound)
 	}
 	bad := "a\xff"
 	c.refused("a text that is not UTF-8", artel.Invalid, c.resume(conv.ID, 20, func(tx store.Tx) error { return tx.Imports.Version(conv.ID, "doc", v, &bad) }))
@@ -154,20 +154,20 @@ func importsPurge(c *check) {
 	kept, m, _ := c.imported() // at 10
 	left, _, _ := c.imported()
 	c.update(c.resume(kept.ID, 30, func(store.Tx) error { return nil }))
-	n, err := c.s.Purge(c.ctx, c.at(20))
-	c.must("Purge", err)
-	c.same("imports that were left", n, 1)
+	n, err := c.s.Purge(c.Context(), c.at(20))
+	c.Must("Purge", err)
+	c.Same("imports that were left", n, 1)
 	c.refused("Continue after Purge", artel.NotFound, c.resume(left.ID, 40, func(store.Tx) error { return nil }))
 	c.refused("Finish after Purge", artel.NotFound, func(tx store.Tx) error { return tx.Imports.Finish(left.ID) })
 	c.update(func(tx store.Tx) error { return tx.Conversations.Create(left) }) // its id is free
 	c.view(func(tx store.Tx) error {
 		ids, err := tx.Versions.Artifacts(left.ID)
-		c.same("artifacts of the id made again", len(ids), 0)
+		c.Same("artifacts of the id made again", len(ids), 0)
 		return err
 	})
 	c.update(func(tx store.Tx) error { return tx.Imports.Finish(kept.ID) })
-	n, err = c.s.Purge(c.ctx, c.at(99))
-	c.must("Purge after Finish", err)
-	c.same("what was purged of what is there", n, 0)
-	c.same("what was finished", c.heads(kept.ID, m.ID), numbers{"doc": 3})
+	n, err = c.s.Purge(c.Context(), c.at(99))
+	c.Must("Purge after Finish", err)
+	c.Same("what was purged of what is there", n, 0)
+	c.Same("what was finished", c.heads(kept.ID, m.ID), numbers{"doc": 3})
 }

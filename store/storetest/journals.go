@@ -38,10 +38,14 @@ func versionsOutline(c *check) {
 	conv := c.conversation()
 	want := c.session(conv)
 	for i := range want {
-		want[i].Changes, want[i].Text = nil, nil
+		want[i].Text = nil
 	}
-	c.same("the outline", c.journal(conv, store.EditQuery{Outline: true}), want)
-	c.same("the outline of one edit", c.journal(conv, store.EditQuery{Outline: true, Number: 3}), want[2:3])
+	c.Same("the edits without texts", c.journal(conv, store.EditQuery{NoText: true}), want)
+	for i := range want {
+		want[i].Changes = nil
+	}
+	c.Same("the outline", c.journal(conv, store.EditQuery{Outline: true}), want)
+	c.Same("the outline of one edit", c.journal(conv, store.EditQuery{Outline: true, Number: 3}), want[2:3])
 }
 
 func versionsCondense(c *check) {
@@ -64,12 +68,12 @@ func versionsCondense(c *check) {
 	} {
 		c.refused("Condense of "+what, artel.Conflict, fn)
 	}
-	c.same("the journal after refusals", c.journal(conv, store.EditQuery{}), edits)
+	c.Same("the journal after refusals", c.journal(conv, store.EditQuery{}), edits)
 	c.update(condense([]int{2, 3}, one, five))
-	c.same("the journal", c.journal(conv, store.EditQuery{}), []store.Edit{edits[0], one, five, live})
-	c.same("the versions", c.list(conv, "doc"), visible)
-	c.same("the text", c.text(conv, "doc", 5), "abcde")
-	c.same("the next number", c.edit(conv, "doc", artel.Version{}, "x"), 7)
+	c.Same("the journal", c.journal(conv, store.EditQuery{}), []store.Edit{edits[0], one, five, live})
+	c.Same("the versions", c.list(conv, "doc"), visible)
+	c.Same("the text", c.text(conv, "doc", 5), "abcde")
+	c.Same("the next number", c.edit(conv, "doc", artel.Version{}, "x"), 7)
 	c.refused("Condense of what is gone", artel.Conflict, condense([]int{2}))
 	c.refused("Condense of an unknown artifact", artel.NotFound, func(tx store.Tx) error { return tx.Journal.Compact(conv, "none", []int{1}, nil) })
 }
@@ -87,10 +91,10 @@ func journalsPages(c *check) {
 	all := func(before int) (found []store.JournalKey) {
 		var after store.JournalKey
 		for range 30 {
-			page, last, err := c.s.Journals(c.ctx, c.at(before), after, 2)
-			c.must("Journals", err)
+			page, last, err := c.s.Journals(c.Context(), c.at(before), after, 2)
+			c.Must("Journals", err)
 			if len(page) > 2 {
-				c.failf("Journals: %d were found among 2", len(page))
+				c.Failf("Journals: %d were found among 2", len(page))
 			}
 			found = append(found, page...)
 			if last == (store.JournalKey{}) {
@@ -98,7 +102,7 @@ func journalsPages(c *check) {
 			}
 			after = last
 		}
-		c.failf("Journals does not end")
+		c.Failf("Journals does not end")
 		return found
 	}
 	same := func(what string, got, want []store.JournalKey) {
@@ -111,11 +115,11 @@ func journalsPages(c *check) {
 			}
 			return 0
 		}
-		c.same(what, slices.SortedFunc(slices.Values(got), order), slices.SortedFunc(slices.Values(want), order))
+		c.Same(what, slices.SortedFunc(slices.Values(got), order), slices.SortedFunc(slices.Values(want), order))
 	}
 	same("before the first edit", all(0), nil)
 	same("after the first edit", all(1), mine)
-	c.must("Delete", c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.Conversations.Delete(mine[0].Conversation, c.now) }))
+	c.Must("Delete", c.s.Update(c.Context(), me, func(tx store.Tx) error { return tx.Conversations.Delete(mine[0].Conversation, c.now) }))
 	c.delete(them, theirs, c.now)
 	same("without what is deleted", all(99), mine[1:])
 	c.update(func(tx store.Tx) error {

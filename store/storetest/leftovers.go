@@ -21,7 +21,7 @@ func (c *check) result(owner artel.Owner, conv artel.ConversationID, id artel.Ar
 	for _, change := range changes {
 		change(&v)
 	}
-	c.must("make a result", c.s.Update(c.ctx, owner, func(tx store.Tx) (err error) {
+	c.Must("make a result", c.s.Update(c.Context(), owner, func(tx store.Tx) (err error) {
 		if v.Number, err = tx.Journal.Append(conv, id, v, nil); err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (c *check) result(owner artel.Owner, conv artel.ConversationID, id artel.Ar
 
 func (c *check) conversationOf(owner artel.Owner) artel.ConversationID {
 	id := artel.NewConversationID(c.now)
-	c.must("make a conversation", c.s.Update(c.ctx, owner, func(tx store.Tx) error {
+	c.Must("make a conversation", c.s.Update(c.Context(), owner, func(tx store.Tx) error {
 		return tx.Conversations.Create(artel.Conversation{ID: id, CreatedAt: c.now, UpdatedAt: c.now})
 	}))
 	return id
@@ -40,8 +40,8 @@ func (c *check) conversationOf(owner artel.Owner) artel.ConversationID {
 
 // leftovers returns the ids of what is left from before a moment.
 func (c *check) leftovers(at int, remove bool) (ids []artel.ArtifactID) {
-	list, err := c.s.Leftovers(c.ctx, c.at(at), remove)
-	c.must("Leftovers", err)
+	list, err := c.s.Leftovers(c.Context(), c.at(at), remove)
+	c.Must("Leftovers", err)
 	for _, l := range list {
 		ids = append(ids, l.Artifact)
 	}
@@ -50,7 +50,7 @@ func (c *check) leftovers(at int, remove bool) (ids []artel.ArtifactID) {
 
 func leftoversOfTools(c *check) {
 	conv, theirs, hidden := c.conversation(), c.conversationOf(them), c.conversation()
-	c.same("of an empty store", len(c.leftovers(99, true)), 0)
+	c.Same("of an empty store", len(c.leftovers(99, true)), 0)
 	c.result(me, conv, "second.png", 2, 2)
 	first := c.result(me, conv, "first.png", 1, 1)
 	c.result(them, theirs, "third.png", 3, 3)
@@ -64,15 +64,15 @@ func leftoversOfTools(c *check) {
 	c.edit(conv, "being_edited.png", artel.Version{}, "x")
 	c.update(func(tx store.Tx) error { return tx.Conversations.Delete(hidden, c.now) })
 	want := []artel.ArtifactID{"first.png", "second.png", "third.png"}
-	c.same("leftovers", c.leftovers(10, false), want)
-	list, err := c.s.Leftovers(c.ctx, c.at(2), false)
-	c.must("Leftovers", err)
+	c.Same("leftovers", c.leftovers(10, false), want)
+	list, err := c.s.Leftovers(c.Context(), c.at(2), false)
+	c.Must("Leftovers", err)
 	if len(list) != 1 || list[0].Owner != me || list[0].Conversation != conv || list[0].Number != 1 || list[0].Digest != first.Digest || list[0].Size != 1 || list[0].MediaType != "image/png" {
-		c.failf("the oldest is %+v", list)
+		c.Failf("the oldest is %+v", list)
 	}
-	c.same("leftovers that stayed", c.leftovers(10, false), want)
-	c.same("removed", c.leftovers(10, true), want)
-	c.same("after removing", len(c.leftovers(10, true)), 0)
+	c.Same("leftovers that stayed", c.leftovers(10, false), want)
+	c.Same("removed", c.leftovers(10, true), want)
+	c.Same("after removing", len(c.leftovers(10, true)), 0)
 
 	c.missing("Get of a removed version", func(tx store.Tx) error { _, err := tx.Versions.Get(conv, "first.png", 1); return err })
 	c.missing("Head of a removed artifact", func(tx store.Tx) error { _, err := tx.Artifacts.Head(conv, "first.png", ""); return err })
@@ -80,24 +80,24 @@ func leftoversOfTools(c *check) {
 	c.view(func(tx store.Tx) error {
 		heads, err := tx.Artifacts.Heads(conv, "")
 		if slices.ContainsFunc(heads, func(a artel.Artifact) bool { return slices.Contains(want, a.ID) }) || len(heads) != 5 {
-			c.failf("heads after removing: %d", len(heads))
+			c.Failf("heads after removing: %d", len(heads))
 		}
 		used, err2 := tx.Artifacts.Exists(conv, "first.png")
-		c.same("the id is taken", used, true)
+		c.Same("the id is taken", used, true)
 		edits, err3 := tx.Journal.Edits(conv, store.EditQuery{Artifact: "first.png"})
 		if len(edits) != 1 || edits[0].Number != 1 || edits[0].Digest != "" || edits[0].InBlob {
-			c.failf("the journal has %+v", edits)
+			c.Failf("the journal has %+v", edits)
 		}
-		c.must("Exists", err2)
-		c.must("Edits", err3)
+		c.Must("Exists", err2)
+		c.Must("Edits", err3)
 		return err
 	})
 	for _, u := range c.uses() {
 		if slices.Contains([]artel.Digest{numbered(1), numbered(2), numbered(3)}, u.Digest) {
-			c.failf("the bytes of what was removed are wanted: %+v", u)
+			c.Failf("the bytes of what was removed are wanted: %+v", u)
 		}
 	}
-	c.same("the number after a removed one", c.result(me, conv, "first.png", 30, 30).Number, 2)
+	c.Same("the number after a removed one", c.result(me, conv, "first.png", 30, 30).Number, 2)
 }
 
 // leftoversNamed names a result in every way, one after the other: then it is
@@ -106,14 +106,14 @@ func leftoversNamed(c *check) {
 	conv, elsewhere, theirs := c.conversation(), c.conversation(), c.conversationOf(them)
 	event := func(owner artel.Owner, conv artel.ConversationID, typ artel.EventType, text string) {
 		data, err := json.Marshal(text)
-		c.must("Marshal", err)
-		c.must("Append", c.s.Update(c.ctx, owner, func(tx store.Tx) error {
+		c.Must("Marshal", err)
+		c.Must("Append", c.s.Update(c.Context(), owner, func(tx store.Tx) error {
 			_, err := tx.Events.Append(conv, artel.Event{Type: typ, Time: c.now, Data: data})
 			return err
 		}))
 	}
 	message := func(owner artel.Owner, conv artel.ConversationID, text string) {
-		c.must("Create", c.s.Update(c.ctx, owner, func(tx store.Tx) error {
+		c.Must("Create", c.s.Update(c.Context(), owner, func(tx store.Tx) error {
 			return tx.Messages.Create(artel.Message{ID: artel.NewMessageID(c.now), Conversation: conv, Role: artel.RoleUser, CreatedAt: c.now, Parts: artel.Parts{artel.Text{Text: text}}})
 		}))
 	}
@@ -133,9 +133,9 @@ func leftoversNamed(c *check) {
 		n++
 		id := artel.ArtifactID(fmt.Sprintf("result_%d.png", n))
 		v := c.result(me, conv, id, n, 1)
-		c.same(what+": before", c.leftovers(10, false), []artel.ArtifactID{id})
+		c.Same(what+": before", c.leftovers(10, false), []artel.ArtifactID{id})
 		name(id, v.Digest)
-		c.same(what, len(c.leftovers(10, true)), 0)
+		c.Same(what, len(c.leftovers(10, true)), 0)
 	}
 	id := artel.ArtifactID("\u4e2d_9.png")
 	v := c.result(me, conv, id, 40, 1)
@@ -143,5 +143,5 @@ func leftoversNamed(c *check) {
 	event(them, theirs, artel.EventToolCompleted, string(v.Digest))
 	message(me, elsewhere, string(id)+" of another conversation")
 	message(them, theirs, artel.Ref{Conversation: conv, Artifact: id}.String())
-	c.same("named by its own event and by strangers", c.leftovers(10, true), []artel.ArtifactID{id})
+	c.Same("named by its own event and by strangers", c.leftovers(10, true), []artel.ArtifactID{id})
 }

@@ -21,7 +21,7 @@ func versionsGet(c *check) {
 	c.edit(conv, "doc", artel.Version{Run: "run_1"}, "y")
 	c.view(func(tx store.Tx) error {
 		got, err := tx.Versions.Get(conv, "doc", v.Number)
-		c.same("Get", got, v)
+		c.Same("Get", got, v)
 		if err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func versionsGet(c *check) {
 				return err
 			}
 			if len(edits) != want || want == 1 && edits[0].Number != n {
-				c.failf("Edits of number %d: got %v", n, edits)
+				c.Failf("Edits of number %d: got %v", n, edits)
 			}
 		}
 		return nil
@@ -55,12 +55,12 @@ func versionsThin(c *check) {
 		c.update(func(tx store.Tx) error { return tx.Journal.DropText(conv, "doc", 1) })
 	}
 	c.missing("Text of a thin version", func(tx store.Tx) error { _, err := tx.Versions.Text(conv, "doc", 1); return err })
-	c.same("text of the other version", c.text(conv, "doc", 2), awkward)
-	c.same("versions after Thin", c.list(conv, "doc"), before)
+	c.Same("text of the other version", c.text(conv, "doc", 2), awkward)
+	c.Same("versions after Thin", c.list(conv, "doc"), before)
 	c.view(func(tx store.Tx) error {
 		edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: "doc", Number: 1})
 		if len(edits) != 1 || edits[0].Text == nil || *edits[0].Text != awkward {
-			c.failf("Thin: the journal's own text is %v", edits)
+			c.Failf("Thin: the journal's own text is %v", edits)
 		}
 		return err
 	})

@@ -25,7 +25,7 @@ func messagesRoundTrip(c *check) {
 			artel.ToolResult{CallID: "call_1", Content: awkward, Parts: artel.Parts{artel.Text{Text: "in"}}, IsError: true},
 			artel.Reasoning{Text: awkward, Opaque: json.RawMessage(`["x"]`), Service: "demo"},
 		},
-		Agent: "lead", Run: "run_1", Within: "call_1/call_2", Muted: true, Summary: true, CreatedAt: c.at(1),
+		Agent: "lead", Run: "run_1", Within: "call_1/call_2", Muted: true, Summary: true, Edited: true, CreatedAt: c.at(1),
 	}
 	for what, m := range map[string]artel.Message{
 		"all fields":  full,
@@ -33,11 +33,7 @@ func messagesRoundTrip(c *check) {
 		"empty parts": {ID: artel.NewMessageID(c.now), Conversation: conv, Parts: artel.Parts{}},
 	} {
 		c.update(func(tx store.Tx) error { return tx.Messages.Create(m) })
-		c.view(func(tx store.Tx) error {
-			got, err := tx.Messages.Get(m.ID)
-			c.same("Get with "+what, got, m)
-			return err
-		})
+		reads(c, "Get with "+what, m, func(tx store.Tx) (artel.Message, error) { return tx.Messages.Get(m.ID) })
 	}
 	c.missing("Get of an unknown id", func(tx store.Tx) error { _, err := tx.Messages.Get("msg_none"); return err })
 	c.refused("Create of an id that is there", artel.Conflict, func(tx store.Tx) error { return tx.Messages.Create(full) })
@@ -76,9 +72,9 @@ func messagesPath(c *check) {
 		})
 		return ids
 	}
-	c.same("path of a", path(a2), []artel.MessageID{root, a1, a2})
-	c.same("path of b", path(b1), []artel.MessageID{root, b1})
-	c.same("path of the empty leaf", path(""), []artel.MessageID(nil))
+	c.Same("path of a", path(a2), []artel.MessageID{root, a1, a2})
+	c.Same("path of b", path(b1), []artel.MessageID{root, b1})
+	c.Same("path of the empty leaf", path(""), []artel.MessageID(nil))
 	other := c.conversation()
 	c.missing("path in another conversation", func(tx store.Tx) error { _, err := tx.Messages.Path(other, a2, 0); return err })
 	c.missing("path in no conversation", func(tx store.Tx) error { _, err := tx.Messages.Path("cnv_none", "", 0); return err })
@@ -97,11 +93,11 @@ func messagesPathEnd(c *check) {
 			for _, m := range ms {
 				ids = append(ids, m.ID)
 			}
-			c.same(fmt.Sprintf("the last %d of the path", limit), ids, want)
+			c.Same(fmt.Sprintf("the last %d of the path", limit), ids, want)
 			return err
 		})
 	}
-	c.kind("path with a limit below 0", c.s.View(c.ctx, me, func(tx store.Tx) error {
+	c.Kind("path with a limit below 0", c.s.View(c.Context(), me, func(tx store.Tx) error {
 		_, err := tx.Messages.Path(conv, a2, -1)
 		return err
 	}), artel.Invalid)
@@ -141,7 +137,7 @@ func messagesPaging(c *check) {
 	for i := range 20 {
 		want = append(want, name(i))
 	}
-	c.same("messages over all pages", seen, append(want, name(51)))
+	c.Same("messages over all pages", seen, append(want, name(51)))
 	c.missing("List of no conversation", func(tx store.Tx) error { _, _, err := tx.Messages.List("cnv_none", store.Page{}); return err })
 }
 
@@ -152,7 +148,7 @@ func messagesMuted(c *check) {
 		c.update(func(tx store.Tx) error { return tx.Messages.SetMuted(id, want) })
 		c.view(func(tx store.Tx) error {
 			m, err := tx.Messages.Get(id)
-			c.same("Muted", m.Muted, want)
+			c.Same("Muted", m.Muted, want)
 			return err
 		})
 	}
@@ -187,9 +183,9 @@ func messagesNested(c *check) {
 		})
 		return ids
 	}
-	c.same("messages of subagents", nested(conv, "run_1"), want)
-	c.same("of a run without any", nested(conv, "run_3"), []artel.MessageID(nil))
-	c.same("of a run of another conversation", nested(other, "run_1"), []artel.MessageID(nil))
+	c.Same("messages of subagents", nested(conv, "run_1"), want)
+	c.Same("of a run without any", nested(conv, "run_3"), []artel.MessageID(nil))
+	c.Same("of a run of another conversation", nested(other, "run_1"), []artel.MessageID(nil))
 	c.missing("in no conversation", func(tx store.Tx) error { _, err := tx.Messages.Nested("cnv_none", "run_1"); return err })
 }
 
@@ -216,14 +212,14 @@ func messagesChildren(c *check) {
 		return found
 	}
 	first := want[0][0]
-	c.same("roots and what is under one", children(conv, "", first), map[artel.MessageID][]artel.MessageID{"": want[0], first: want[1]})
-	c.same("under one without any", len(children(conv, want[0][1])), 0)
-	c.same("under none that is asked for", len(children(conv)), 0)
-	c.same("under another conversation's", len(children(other, first)), 0)
+	c.Same("roots and what is under one", children(conv, "", first), map[artel.MessageID][]artel.MessageID{"": want[0], first: want[1]})
+	c.Same("under one without any", len(children(conv, want[0][1])), 0)
+	c.Same("under none that is asked for", len(children(conv)), 0)
+	c.Same("under another conversation's", len(children(other, first)), 0)
 	many := make([]artel.MessageID, 1200)
 	for i := range many {
 		many[i] = artel.MessageID(fmt.Sprintf("msg_%d", i))
 	}
-	c.same("among many", children(conv, append(many, first)...), map[artel.MessageID][]artel.MessageID{first: want[1]})
+	c.Same("among many", children(conv, append(many, first)...), map[artel.MessageID][]artel.MessageID{first: want[1]})
 	c.missing("in no conversation", func(tx store.Tx) error { _, err := tx.Messages.Children("cnv_none", first); return err })
 }

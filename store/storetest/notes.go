@@ -25,11 +25,7 @@ func notesRoundTrip(c *check) {
 		Body: json.RawMessage(`{"text":"中\u0000<"}`), CreatedAt: c.at(1),
 	}
 	get := func(what string, want store.Note) {
-		c.view(func(tx store.Tx) error {
-			got, err := tx.Notes.Get(want.ID)
-			c.same(what, got, want)
-			return err
-		})
+		reads(c, what, want, func(tx store.Tx) (store.Note, error) { return tx.Notes.Get(want.ID) })
 	}
 	bare := store.Note{ID: "bare", Conversation: conv, Body: json.RawMessage(`1`), CreatedAt: c.now}
 	for _, n := range []store.Note{n, bare} {
@@ -43,7 +39,7 @@ func notesRoundTrip(c *check) {
 	answered.CreatedAt = n.CreatedAt
 	get("Get after another Put", answered)
 	c.missing("Get of an unknown id", func(tx store.Tx) error { _, err := tx.Notes.Get("none"); return err })
-	c.kind("Get by another owner", c.s.View(c.ctx, them, func(tx store.Tx) error { _, err := tx.Notes.Get(n.ID); return err }), artel.NotFound)
+	c.Kind("Get by another owner", c.s.View(c.Context(), them, func(tx store.Tx) error { _, err := tx.Notes.Get(n.ID); return err }), artel.NotFound)
 	refuse := func(what string, want artel.Kind, change func(*store.Note)) {
 		bad := n
 		change(&bad)
@@ -54,6 +50,11 @@ func notesRoundTrip(c *check) {
 	refuse("Put into no conversation", artel.NotFound, func(n *store.Note) { n.Conversation = "cnv_none" })
 	refuse("Put of an id that another conversation has", artel.Conflict, func(n *store.Note) { n.Conversation = other })
 	get("Get after what was refused", answered)
+	c.Kind("Delete by another owner", c.s.Update(c.Context(), them, func(tx store.Tx) error { return tx.Notes.Delete(n.ID) }), artel.NotFound)
+	c.update(func(tx store.Tx) error { return tx.Notes.Delete(n.ID) })
+	c.missing("Get after Delete", func(tx store.Tx) error { _, err := tx.Notes.Get(n.ID); return err })
+	c.refused("Delete again", artel.NotFound, func(tx store.Tx) error { return tx.Notes.Delete(n.ID) })
+	get("Get of another note after Delete", bare)
 }
 
 func notesList(c *check) {
@@ -81,7 +82,7 @@ func notesList(c *check) {
 			}
 			return err
 		})
-		c.same("List", got, want)
+		c.Same("List", got, want)
 	}
 	c.missing("List of an unknown conversation", func(tx store.Tx) error {
 		_, err := tx.Notes.List(store.NoteQuery{Conversation: "cnv_none"})

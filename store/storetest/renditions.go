@@ -23,18 +23,14 @@ func renditionsRoundTrip(c *check) {
 		{Source: numbered(3), Digest: numbered(103), CreatedAt: c.now},
 	} {
 		c.update(func(tx store.Tx) error { return tx.Renditions.Put(r) })
-		c.view(func(tx store.Tx) error {
-			got, err := tx.Renditions.Get(r.Source, r.Form)
-			c.same("Get", got, r)
-			return err
-		})
+		reads(c, "Get", r, func(tx store.Tx) (store.Rendition, error) { return tx.Renditions.Get(r.Source, r.Form) })
 	}
 	get := func(source byte, form string) func(store.Tx) error {
 		return func(tx store.Tx) error { _, err := tx.Renditions.Get(numbered(source), form); return err }
 	}
 	c.missing("Get of another form", get(2, "picture;side=1"))
 	c.missing("Get of another source", get(9, awkward))
-	c.kind("Get by another owner", c.s.View(c.ctx, them, get(2, awkward)), artel.NotFound)
+	c.Kind("Get by another owner", c.s.View(c.Context(), them, get(2, awkward)), artel.NotFound)
 }
 
 func renditionsReplace(c *check) {
@@ -43,11 +39,7 @@ func renditionsReplace(c *check) {
 	for _, r := range []store.Rendition{first, second} {
 		c.update(func(tx store.Tx) error { return tx.Renditions.Put(r) })
 	}
-	c.view(func(tx store.Tx) error {
-		got, err := tx.Renditions.Get(first.Source, first.Form)
-		c.same("Get", got, second)
-		return err
-	})
+	reads(c, "Get", second, func(tx store.Tx) (store.Rendition, error) { return tx.Renditions.Get(first.Source, first.Form) })
 }
 
 func renditionsDelete(c *check) {
@@ -55,16 +47,12 @@ func renditionsDelete(c *check) {
 	for _, r := range []store.Rendition{c.rendition(1, "f"), c.rendition(1, "g"), kept} {
 		c.update(func(tx store.Tx) error { return tx.Renditions.Put(r) })
 	}
-	c.must("Delete by another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error { return tx.Renditions.Delete(kept.Source) }))
+	c.Must("Delete by another owner", c.s.Update(c.Context(), them, func(tx store.Tx) error { return tx.Renditions.Delete(kept.Source) }))
 	for range 2 { // the second time there is nothing left
 		c.update(func(tx store.Tx) error { return tx.Renditions.Delete(numbered(1)) })
 	}
 	for _, form := range []string{"f", "g"} {
 		c.missing("Get after Delete", func(tx store.Tx) error { _, err := tx.Renditions.Get(numbered(1), form); return err })
 	}
-	c.view(func(tx store.Tx) error {
-		got, err := tx.Renditions.Get(kept.Source, kept.Form)
-		c.same("Get of another source", got, kept)
-		return err
-	})
+	reads(c, "Get of another source", kept, func(tx store.Tx) (store.Rendition, error) { return tx.Renditions.Get(kept.Source, kept.Form) })
 }

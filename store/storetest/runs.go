@@ -13,7 +13,7 @@ import (
 // run starts one that lets go of its lease at a time.
 func (c *check) run(owner artel.Owner, conv artel.ConversationID, s artel.RunState, l store.Lease) (artel.Run, error) {
 	r := artel.Run{ID: artel.NewRunID(c.now), Conversation: conv, State: s, StartedAt: c.now}
-	return r, c.s.Update(c.ctx, owner, func(tx store.Tx) error { return tx.Runs.Create(r, l) })
+	return r, c.s.Update(c.Context(), owner, func(tx store.Tx) error { return tx.Runs.Create(r, l) })
 }
 
 func runsRoundTrip(c *check) {
@@ -27,11 +27,7 @@ func runsRoundTrip(c *check) {
 	}
 	zero := artel.Run{ID: artel.NewRunID(c.now), Conversation: conv, State: artel.RunDone, StartedAt: c.now}
 	get := func(what string, want artel.Run) {
-		c.view(func(tx store.Tx) error {
-			got, err := tx.Runs.Get(want.ID)
-			c.same(what, got, want)
-			return err
-		})
+		reads(c, what, want, func(tx store.Tx) (artel.Run, error) { return tx.Runs.Get(want.ID) })
 	}
 	for _, r := range []artel.Run{full, zero} {
 		c.update(func(tx store.Tx) error { return tx.Runs.Create(r, store.Lease{Holder: "p", Until: c.now}) })
@@ -55,26 +51,26 @@ func runsActive(c *check) {
 	conv, other := c.conversation(), c.conversation()
 	c.missing("Active without a run", func(tx store.Tx) error { _, err := tx.Runs.Active(conv); return err })
 	queued, err := c.run(me, conv, artel.RunQueued, store.Lease{})
-	c.must("Create of a queued run", err)
+	c.Must("Create of a queued run", err)
 	c.missing("Active where one is queued", func(tx store.Tx) error { _, err := tx.Runs.Active(conv); return err })
 	for _, s := range []artel.RunState{artel.RunRunning, artel.RunWaiting} {
 		r, err := c.run(me, conv, s, store.Lease{})
-		c.must("Create of the only run at work", err)
+		c.Must("Create of the only run at work", err)
 		_, err = c.run(me, conv, artel.RunRunning, store.Lease{})
-		c.kind("Create beside a "+string(s)+" run", err, artel.Conflict)
-		c.same("its code", artel.CodeOf(err), "run_active")
+		c.Kind("Create beside a "+string(s)+" run", err, artel.Conflict)
+		c.Same("its code", artel.CodeOf(err), "run_active")
 		_, err = c.run(me, conv, artel.RunQueued, store.Lease{})
-		c.must("Create of one more queued run", err)
+		c.Must("Create of one more queued run", err)
 		queued.State = artel.RunRunning
-		err = c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.Runs.Update(queued) })
-		c.kind("Update of a queued run to one at work", err, artel.Conflict)
+		err = c.s.Update(c.Context(), me, func(tx store.Tx) error { return tx.Runs.Update(queued) })
+		c.Kind("Update of a queued run to one at work", err, artel.Conflict)
 		c.view(func(tx store.Tx) error {
 			got, err := tx.Runs.Active(conv)
-			c.same("Active", got.ID, r.ID)
+			c.Same("Active", got.ID, r.ID)
 			return err
 		})
 		o, err := c.run(me, other, s, store.Lease{})
-		c.must("Create in another conversation", err)
+		c.Must("Create in another conversation", err)
 		for _, r := range []artel.Run{r, o} {
 			r.State = artel.RunWaiting
 			c.update(func(tx store.Tx) error { return tx.Runs.Update(r) })
@@ -86,30 +82,30 @@ func runsActive(c *check) {
 	c.update(func(tx store.Tx) error { return tx.Runs.Update(queued) })
 	c.view(func(tx store.Tx) error {
 		got, err := tx.Runs.Active(conv)
-		c.same("Active, of what was queued", got.ID, queued.ID)
+		c.Same("Active, of what was queued", got.ID, queued.ID)
 		return err
 	})
 }
 
 func runsLease(c *check) {
 	r, err := c.run(me, c.conversation(), artel.RunRunning, store.Lease{Holder: "a", Until: c.at(10)})
-	c.must("Create", err)
+	c.Must("Create", err)
 	renew := func(holder string, until, now int) error {
-		return c.s.Update(c.ctx, me, func(tx store.Tx) error {
+		return c.s.Update(c.Context(), me, func(tx store.Tx) error {
 			return tx.Runs.Renew(store.Lease{Run: r.ID, Holder: holder, Until: c.at(until)}, c.at(now))
 		})
 	}
-	c.kind("Renew by another in the holder's time", renew("b", 20, 5), artel.Conflict)
-	c.kind("Renew by the holder", renew("a", 15, 5), "")
-	c.kind("Renew by another in the renewed time", renew("b", 20, 12), artel.Conflict)
-	c.kind("Renew by the holder after its time", renew("a", 18, 17), "")
-	c.kind("Renew by another after the holder's time", renew("b", 30, 19), "")
-	c.kind("Renew by who held it before", renew("a", 40, 20), artel.Conflict)
+	c.Kind("Renew by another in the holder's time", renew("b", 20, 5), artel.Conflict)
+	c.Kind("Renew by the holder", renew("a", 15, 5), "")
+	c.Kind("Renew by another in the renewed time", renew("b", 20, 12), artel.Conflict)
+	c.Kind("Renew by the holder after its time", renew("a", 18, 17), "")
+	c.Kind("Renew by another after the holder's time", renew("b", 30, 19), "")
+	c.Kind("Renew by who held it before", renew("a", 40, 20), artel.Conflict)
 	look := func(holder string) error {
-		return c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.Runs.Renew(store.Lease{Run: r.ID, Holder: holder}, c.at(1000)) })
+		return c.s.Update(c.Context(), me, func(tx store.Tx) error { return tx.Runs.Renew(store.Lease{Run: r.ID, Holder: holder}, c.at(1000)) })
 	}
-	c.kind("Renew without an end by who held it before, after all time", look("a"), artel.Conflict)
-	c.kind("Renew without an end by the holder", look("b"), "")
+	c.Kind("Renew without an end by who held it before, after all time", look("a"), artel.Conflict)
+	c.Kind("Renew without an end by the holder", look("b"), "")
 	c.refused("Renew of an unknown run", artel.NotFound, func(tx store.Tx) error {
 		return tx.Runs.Renew(store.Lease{Run: "run_none", Holder: "a"}, c.now)
 	})
@@ -119,41 +115,41 @@ func runsOverdue(c *check) {
 	var want []store.Lease
 	for i, owner := range []artel.Owner{me, them, me} {
 		conv := artel.Conversation{ID: artel.NewConversationID(c.now)}
-		c.must("Create", c.s.Update(c.ctx, owner, func(tx store.Tx) error { return tx.Conversations.Create(conv) }))
+		c.Must("Create", c.s.Update(c.Context(), owner, func(tx store.Tx) error { return tx.Conversations.Create(conv) }))
 		l := store.Lease{Owner: owner, Conversation: conv.ID, Holder: "p", Until: c.at(10 - i)}
 		r, err := c.run(owner, conv.ID, artel.RunRunning, l)
-		c.must("Create", err)
+		c.Must("Create", err)
 		l.Run = r.ID
 		want = append([]store.Lease{l}, want...)
 	}
 	_, err := c.run(me, c.conversation(), artel.RunDone, store.Lease{Holder: "p", Until: c.at(1)})
-	c.must("Create", err)
+	c.Must("Create", err)
 	for second, n := range map[int]int{8: 0, 9: 1, 10: 2, 11: 3} {
-		got, err := c.s.Overdue(c.ctx, c.at(second))
-		c.must("Overdue", err)
+		got, err := c.s.Overdue(c.Context(), c.at(second))
+		c.Must("Overdue", err)
 		if n == 0 {
-			c.same("overdue leases before any has ended", len(got), 0)
+			c.Same("overdue leases before any has ended", len(got), 0)
 			continue
 		}
-		c.same("overdue leases", got, want[:n])
+		c.Same("overdue leases", got, want[:n])
 	}
 	c.update(func(tx store.Tx) error {
 		return tx.Runs.Renew(store.Lease{Run: want[0].Run, Holder: "q", Until: c.at(50)}, c.at(20))
 	})
-	got, err := c.s.Overdue(c.ctx, c.at(11).Add(time.Hour/1000))
-	c.must("Overdue", err)
-	c.same("overdue leases after one was renewed", got, want[1:])
+	got, err := c.s.Overdue(c.Context(), c.at(11).Add(time.Hour/1000))
+	c.Must("Overdue", err)
+	c.Same("overdue leases after one was renewed", got, want[1:])
 }
 
 func runsWorked(c *check) {
 	l := store.Lease{Owner: me, Conversation: c.conversation(), Holder: "p", Until: c.at(10), Worked: time.Minute}
 	r, err := c.run(me, l.Conversation, artel.RunRunning, l)
-	c.must("Create", err)
+	c.Must("Create", err)
 	l.Run = r.ID
 	worked := func(when string) {
-		got, err := c.s.Overdue(c.ctx, c.at(20))
-		c.must("Overdue", err)
-		c.same("what was worked "+when, got, []store.Lease{l})
+		got, err := c.s.Overdue(c.Context(), c.at(20))
+		c.Must("Overdue", err)
+		c.Same("what was worked "+when, got, []store.Lease{l})
 	}
 	worked("at first")
 	l.Until, l.Worked = c.at(15), time.Hour+time.Microsecond
@@ -171,7 +167,7 @@ func runsUsage(c *check) {
 		c.view(func(tx store.Tx) (err error) { u, err = tx.Runs.Usage(conv); return err })
 		return u
 	}
-	c.same("of no runs", used(conv), artel.Usage{})
+	c.Same("of no runs", used(conv), artel.Usage{})
 	one := artel.Usage{Calls: 2, InputTokens: 1 << 40, OutputTokens: 3, CachedTokens: 4, StoredTokens: 5, ThoughtTokens: 6, Cost: artel.Cost{USD: 0.25, Calls: 2}}
 	two := artel.Usage{Calls: 1, InputTokens: 7, OutputTokens: 8}
 	for i, u := range []artel.Usage{one, two, one} {
@@ -181,7 +177,7 @@ func runsUsage(c *check) {
 		}
 		c.update(func(tx store.Tx) error { return tx.Runs.Create(r, store.Lease{}) })
 	}
-	c.same("of two runs", used(conv), one.Add(two))
-	c.same("of another conversation", used(other), one)
+	c.Same("of two runs", used(conv), one.Add(two))
+	c.Same("of another conversation", used(other), one)
 	c.missing("of no conversation", func(tx store.Tx) error { _, err := tx.Runs.Usage("cnv_none"); return err })
 }

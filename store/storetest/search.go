@@ -46,7 +46,7 @@ func (c *check) find(search string) (ids []artel.ConversationID) {
 }
 
 func (c *check) finds(search string, want ...artel.ConversationID) {
-	c.same(fmt.Sprintf("search for %q", search), c.find(search), want)
+	c.Same(fmt.Sprintf("search for %q", search), c.find(search), want)
 }
 
 func searchWords(c *check) {
@@ -160,14 +160,14 @@ func searchExcerpt(c *check) {
 	cut := got["cnv_long"]
 	if n := utf8.RuneCountInString(cut); n < 100 || n > 130 || !strings.Contains(cut, "the Needle here after") ||
 		!strings.Contains(cut, "before the") || !strings.HasPrefix(cut, "…") || !strings.HasSuffix(cut, "…") {
-		c.failf("the excerpt of a long message is %q, want about 120 characters around the word, on one line", cut)
+		c.Failf("the excerpt of a long message is %q, want about 120 characters around the word, on one line", cut)
 	}
 	delete(got, "cnv_long")
 	want := map[artel.ConversationID]string{"cnv_title": "", "cnv_short": "a needle.", "cnv_mixed": "with a needle"}
-	c.same("excerpts", got, want)
-	c.same("excerpt where the title holds a part", excerpts("haystack needle"), map[artel.ConversationID]string{"cnv_mixed": "with a needle"})
+	c.Same("excerpts", got, want)
+	c.Same("excerpt where the title holds a part", excerpts("haystack needle"), map[artel.ConversationID]string{"cnv_mixed": "with a needle"})
 	for id, text := range excerpts("") {
-		c.same("excerpt without a search of "+string(id), text, "")
+		c.Same("excerpt without a search of "+string(id), text, "")
 	}
 }
 
@@ -205,11 +205,11 @@ func searchPaging(c *check) {
 		c.view(func(tx store.Tx) error {
 			items, next, err := tx.Conversations.List(store.ConversationQuery{Search: "needle", Page: store.Page{Cursor: cursor, Limit: 7}})
 			if next != "" && len(items) != 7 || len(items) > 7 {
-				c.failf("a page of 7 has %d, next %q", len(items), next)
+				c.Failf("a page of 7 has %d, next %q", len(items), next)
 			}
 			for _, v := range items {
 				if last != nil && v.UpdatedAt.After(last.UpdatedAt) {
-					c.failf("a search is not newest first: %v after %v", v.UpdatedAt, last.UpdatedAt)
+					c.Failf("a search is not newest first: %v after %v", v.UpdatedAt, last.UpdatedAt)
 				}
 				last = &v
 				seen = append(seen, v.ID)
@@ -222,14 +222,14 @@ func searchPaging(c *check) {
 		}
 	}
 	slices.Sort(seen)
-	c.same("finds over all pages", seen, want)
+	c.Same("finds over all pages", seen, want)
 }
 
 func searchBound(c *check) {
 	c.talk("cnv_a", strings.Repeat("长", store.MaxSearch))
 	c.finds(strings.Repeat("长", store.MaxSearch), "cnv_a")
 	for what, search := range map[string]string{"a search that is too long": strings.Repeat("长", store.MaxSearch+1), "a search that is not UTF-8": "a\xff"} {
-		c.kind(what, c.s.View(c.ctx, me, func(tx store.Tx) error {
+		c.Kind(what, c.s.View(c.Context(), me, func(tx store.Tx) error {
 			_, err := listed(tx, search)
 			return err
 		}), artel.Invalid)
@@ -259,7 +259,7 @@ func searchBest(c *check) {
 			c.view(func(tx store.Tx) error {
 				items, next, err := tx.Conversations.List(store.ConversationQuery{Search: search, Best: true, Page: store.Page{Cursor: cursor, Limit: limit}})
 				if next != "" && len(items) != limit || len(items) > limit {
-					c.failf("a page of %d has %d, next %q", limit, len(items), next)
+					c.Failf("a page of %d has %d, next %q", limit, len(items), next)
 				}
 				for _, v := range items {
 					ids = append(ids, v.ID)
@@ -271,15 +271,15 @@ func searchBest(c *check) {
 				return ids
 			}
 		}
-		c.failf("the pages of a search do not end")
+		c.Failf("the pages of a search do not end")
 		return ids
 	}
-	c.same("best for a word", best("needle", 50), []artel.ConversationID{"cnv_2_title", "cnv_3_part", "cnv_1_many", "cnv_0_old"})
-	c.same("best for two words", best("common ibex", 50), []artel.ConversationID{"cnv_z_common", "cnv_y_rare"})
+	c.Same("best for a word", best("needle", 50), []artel.ConversationID{"cnv_2_title", "cnv_3_part", "cnv_1_many", "cnv_0_old"})
+	c.Same("best for two words", best("common ibex", 50), []artel.ConversationID{"cnv_z_common", "cnv_y_rare"})
 	all := best("common", 50)
-	c.same("a title is first", all[0], artel.ConversationID("cnv_z_common"))
-	c.same("many messages are next", all[1], artel.ConversationID("cnv_1_many"))
-	c.same("how many are found", len(all), 23)
+	c.Same("a title is first", all[0], artel.ConversationID("cnv_z_common"))
+	c.Same("many messages are next", all[1], artel.ConversationID("cnv_1_many"))
+	c.Same("how many are found", len(all), 23)
 	for i := 3; i < len(all)-1; i++ {
 		var a, b artel.Conversation
 		c.view(func(tx store.Tx) (err error) {
@@ -289,16 +289,16 @@ func searchBest(c *check) {
 			return err
 		})
 		if b.UpdatedAt.After(a.UpdatedAt) {
-			c.failf("what is equal is not newest first: %v before %v", a.UpdatedAt, b.UpdatedAt)
+			c.Failf("what is equal is not newest first: %v before %v", a.UpdatedAt, b.UpdatedAt)
 		}
 	}
 	for _, limit := range []int{1, 3, 7, 23} {
-		c.same(fmt.Sprintf("best in pages of %d", limit), best("common", limit), all)
+		c.Same(fmt.Sprintf("best in pages of %d", limit), best("common", limit), all)
 	}
 	c.view(func(tx store.Tx) error {
 		_, next, err := tx.Conversations.List(store.ConversationQuery{Search: "common", Page: store.Page{Limit: 2}})
 		if _, _, err := tx.Conversations.List(store.ConversationQuery{Search: "common", Best: true, Page: store.Page{Cursor: next}}); !errors.Is(err, artel.Invalid) {
-			c.failf("the cursor of the newest is one of the best: %v", err)
+			c.Failf("the cursor of the newest is one of the best: %v", err)
 		}
 		return err
 	})

@@ -184,6 +184,14 @@ func (x journalSteps) Edits(c artel.ConversationID, q store.EditQuery) ([]store.
 	return value(x.Steps, "Journal.Edits", func() ([]store.Edit, error) { return x.Journal.Edits(c, q) })
 }
 
+func (x journalSteps) FoldInner(c artel.ConversationID, id artel.ArtifactID, run artel.RunID, after, before, limit int) (int, error) {
+	return value(x.Steps, "Journal.FoldInner", func() (int, error) { return x.Journal.FoldInner(c, id, run, after, before, limit) })
+}
+
+func (x journalSteps) Replay(c artel.ConversationID, id artel.ArtifactID, number int) (store.Replay, error) {
+	return value(x.Steps, "Journal.Replay", func() (store.Replay, error) { return x.Journal.Replay(c, id, number) })
+}
+
 func (x journalSteps) DropText(c artel.ConversationID, id artel.ArtifactID, number int) error {
 	return x.step("Journal.DropText", func() error { return x.Journal.DropText(c, id, number) })
 }

@@ -9,14 +9,11 @@ package storetest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/contracttest"
 	"github.com/artelhq/artel/store"
 )
 
@@ -24,21 +21,14 @@ import (
 // for each clause, several times at once, and returns an empty store of its
 // own, which it closes with the test.
 func Run(t *testing.T, open func(testing.TB) store.Store) {
-	for _, cl := range clauses() {
-		t.Run(cl.name, func(t *testing.T) {
-			t.Parallel()
-			if err := hold(t.Context(), cl, open(t), patience); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	contracttest.Run(t, clauses(), func(t *testing.T, cl clause) error {
+		t.Parallel()
+		return hold(t.Context(), cl, open(t), patience)
+	})
 }
 
 // A clause is one promise of the contract.
-type clause struct {
-	name  string
-	check func(*check)
-}
+type clause = contracttest.Clause[*check]
 
 func clauses() []clause {
 	return []clause{
@@ -74,10 +64,12 @@ func clauses() []clause {
 		{"versions/numbers", versionsNumbers},
 		{"versions/fold marks", versionsFold},
 		{"versions/fold twice", versionsFoldTwice},
+		{"versions/fold in parts", versionsFoldInner},
 		{"versions/edit query", versionsEdits},
 		{"versions/get", versionsGet},
 		{"versions/artifacts", versionsArtifacts},
 		{"versions/thin", versionsThin},
+		{"versions/replay", versionsReplay},
 		{"versions/text", versionsText},
 		{"versions/large text", versionsLargeText},
 		{"versions/utf-8", versionsUTF8},
@@ -94,6 +86,7 @@ func clauses() []clause {
 		{"events/round trip", eventsRoundTrip},
 		{"events/numbers", eventsNumbers},
 		{"events/read", eventsRead},
+		{"events/read long ones", eventsReadBytes},
 		{"events/contexts", eventsContexts},
 		{"events/milestones", eventsMilestones},
 		{"answers/round trip", answersRoundTrip},
@@ -112,6 +105,8 @@ func clauses() []clause {
 		{"notes/list", notesList},
 		{"gateway/list", gatewayList},
 		{"gateway/keep", gatewayKeep},
+		{"audit/list", auditList},
+		{"audit/prune", auditPrune},
 		{"files/round trip", filesRoundTrip},
 		{"files/list", filesList},
 		{"files/expire", filesExpire},
@@ -119,7 +114,16 @@ func clauses() []clause {
 		{"imports/versions", importsVersions},
 		{"imports/refuse", importsRefuse},
 		{"imports/purge", importsPurge},
+		{"people/users", peopleUsers},
+		{"people/invitations", peopleInvitations},
+		{"people/sessions", peopleSessions},
+		{"people/sessions that end", peopleSessionsEnd},
+		{"people/tokens", peopleTokens},
+		{"people/deleted user", peopleDeleted},
+		{"people/transactions", peopleTransactions},
+		{"store/no owner", noOwner},
 		{"store/foreign is missing", foreignIsMissing},
+		{"store/foreign rows", foreignRows},
 		{"store/error undoes", errorUndoes},
 		{"store/panic undoes", panicUndoes},
 		{"store/cancel undoes", cancelUndoes},
@@ -144,17 +148,11 @@ func clauses() []clause {
 // patience is how long a call may take that must not wait.
 const patience = 5 * time.Minute
 
-// hold runs cl on s. A panic, which a broken store may cause, is an error.
-func hold(ctx context.Context, cl clause, s store.Store, patience time.Duration) (err error) {
-	c := &check{ctx: ctx, s: s, patience: patience, now: time.Date(2026, 3, 4, 5, 6, 7, 89_012_000, time.UTC)}
-	defer func() {
-		if p := recover(); p != nil && p != any(stop{}) {
-			c.failf("panic: %v", p)
-		}
-		err = errors.Join(c.errs...)
-	}()
-	cl.check(c)
-	return nil
+// hold runs cl on s.
+func hold(ctx context.Context, cl clause, s store.Store, patience time.Duration) error {
+	return contracttest.Hold(ctx, func(c *contracttest.Check) {
+		cl.Check(&check{Check: c, s: s, patience: patience, now: time.Date(2026, 3, 4, 5, 6, 7, 89_012_000, time.UTC)})
+	})
 }
 
 const (
@@ -162,59 +160,35 @@ const (
 	them artel.Owner = "them"
 )
 
-// A check runs one clause and collects what is wrong.
+// A check runs one clause.
 type check struct {
-	ctx      context.Context // of the clause, which is one call
+	*contracttest.Check
 	s        store.Store
 	now      time.Time // with microseconds
 	patience time.Duration
-	errs     []error
-}
-
-type stop struct{}
-
-func (c *check) failf(format string, args ...any) {
-	c.errs = append(c.errs, fmt.Errorf(format, args...))
-}
-
-// must ends the clause when err is not nil.
-func (c *check) must(what string, err error) {
-	if err != nil {
-		c.failf("%s: %w", what, err)
-		panic(stop{})
-	}
-}
-
-func (c *check) kind(what string, err error, want artel.Kind) {
-	if artel.KindOf(err) != want {
-		c.failf("%s: got error %v of kind %q, want kind %q", what, err, artel.KindOf(err), want)
-	}
-	if err == nil {
-		return
-	}
-	if _, ok := errors.AsType[*artel.Error](err); !ok {
-		c.failf("%s: error %v is not an *artel.Error", what, err)
-	}
-}
-
-func (c *check) same(what string, got, want any) {
-	if diff := cmp.Diff(want, got); diff != "" {
-		c.failf("%s (-want +got):\n%s", what, artel.Shorten(diff, 2000))
-	}
 }
 
 // update and view run fn as me; its error ends the clause.
-func (c *check) update(fn func(store.Tx) error) { c.must("update", c.s.Update(c.ctx, me, fn)) }
-func (c *check) view(fn func(store.Tx) error)   { c.must("view", c.s.View(c.ctx, me, fn)) }
+func (c *check) update(fn func(store.Tx) error) { c.Must("update", c.s.Update(c.Context(), me, fn)) }
+func (c *check) view(fn func(store.Tx) error)   { c.Must("view", c.s.View(c.Context(), me, fn)) }
 
 // refused expects fn to fail with a kind, in an update.
 func (c *check) refused(what string, want artel.Kind, fn func(store.Tx) error) {
-	c.kind(what, c.s.Update(c.ctx, me, fn), want)
+	c.Kind(what, c.s.Update(c.Context(), me, fn), want)
 }
 
 // missing expects fn to fail with NotFound, in a view.
 func (c *check) missing(what string, fn func(store.Tx) error) {
-	c.kind(what, c.s.View(c.ctx, me, fn), artel.NotFound)
+	c.Kind(what, c.s.View(c.Context(), me, fn), artel.NotFound)
+}
+
+// reads expects read, in a view, to return want.
+func reads[T any](c *check, what string, want T, read func(store.Tx) (T, error)) {
+	c.view(func(tx store.Tx) error {
+		got, err := read(tx)
+		c.Same(what, got, want)
+		return err
+	})
 }
 
 // at returns a time n seconds after the beginning of the clause.
@@ -262,7 +236,7 @@ func (c *check) heads(conv artel.ConversationID, at artel.MessageID) map[artel.A
 			if err != nil {
 				return err
 			}
-			c.same("Head and Heads", one, a)
+			c.Same("Head and Heads", one, a)
 		}
 		return err
 	})

@@ -22,13 +22,13 @@ func foreignIsMissing(c *check) {
 	conv := f.id
 	c.update(func(tx store.Tx) error { return tx.Answers.Put(store.Answer{Key: "key", CreatedAt: c.now}) })
 	for what, fn := range c.calls(f) {
-		c.kind(what+" by another owner", c.s.Update(c.ctx, them, fn), artel.NotFound)
+		c.Kind(what+" by another owner", c.s.Update(c.Context(), them, fn), artel.NotFound)
 	}
-	c.kind("Answers.Get by another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error { _, err := tx.Answers.Get("key"); return err }), artel.NotFound)
-	c.must("as another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error {
+	c.Kind("Answers.Get by another owner", c.s.Update(c.Context(), them, func(tx store.Tx) error { _, err := tx.Answers.Get("key"); return err }), artel.NotFound)
+	c.Must("as another owner", c.s.Update(c.Context(), them, func(tx store.Tx) error {
 		for _, search := range []string{"", "mine"} {
 			ids, err := listed(tx, search)
-			c.same("conversations that another owner sees", len(ids), 0)
+			c.Same("conversations that another owner sees", len(ids), 0)
 			if err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ func foreignIsMissing(c *check) {
 		return tx.Answers.Prune(c.at(99))
 	}))
 	// The same id may be used by another owner.
-	c.must("the same id for another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error {
+	c.Must("the same id for another owner", c.s.Update(c.Context(), them, func(tx store.Tx) error {
 		if err := tx.Answers.Put(store.Answer{Key: "key"}); err != nil {
 			return err
 		}
@@ -77,30 +77,30 @@ func several(conv artel.ConversationID) func(store.Tx) error {
 }
 
 func (c *check) untouched(what string, conv artel.ConversationID) {
-	c.same(what+": title", c.title(conv), "")
-	c.same(what+": events", len(c.log(conv)), 0)
+	c.Same(what+": title", c.title(conv), "")
+	c.Same(what+": events", len(c.log(conv)), 0)
 }
 
 func errorUndoes(c *check) {
 	conv := c.conversation()
-	err := c.s.Update(c.ctx, me, func(tx store.Tx) error {
+	err := c.s.Update(c.Context(), me, func(tx store.Tx) error {
 		if err := several(conv)(tx); err != nil {
 			return err
 		}
 		return errUndo
 	})
 	if err != errUndo { //nolint:errorlint // it comes back as it is
-		c.failf("Update returned %v, want fn's error as it is", err)
+		c.Failf("Update returned %v, want fn's error as it is", err)
 	}
 	c.untouched("after an error", conv)
 	// A refusal that fn lives with undoes nothing.
 	c.update(func(tx store.Tx) error {
-		c.kind("Create twice", tx.Conversations.Create(artel.Conversation{ID: conv}), artel.Conflict)
+		c.Kind("Create twice", tx.Conversations.Create(artel.Conversation{ID: conv}), artel.Conflict)
 		return rename(conv, "continued")(tx)
 	})
-	c.same("title after a refusal inside", c.title(conv), "continued")
-	if err := c.s.View(c.ctx, me, func(store.Tx) error { return errUndo }); err != errUndo { //nolint:errorlint // as it is
-		c.failf("View returned %v, want fn's error as it is", err)
+	c.Same("title after a refusal inside", c.title(conv), "continued")
+	if err := c.s.View(c.Context(), me, func(store.Tx) error { return errUndo }); err != errUndo { //nolint:errorlint // as it is
+		c.Failf("View returned %v, want fn's error as it is", err)
 	}
 }
 
@@ -110,7 +110,7 @@ func panicUndoes(c *check) {
 		done := make(chan error, 1)
 		go func() {
 			defer func() { _ = recover(); done <- nil }()
-			_ = call(c.ctx, me, func(tx store.Tx) error {
+			_ = call(c.Context(), me, func(tx store.Tx) error {
 				_ = several(conv)(tx)
 				panic("in fn")
 			})
@@ -118,18 +118,18 @@ func panicUndoes(c *check) {
 		select {
 		case <-done:
 		case <-time.After(c.patience):
-			c.failf("a panic in fn: the call has not returned after %v", c.patience)
+			c.Failf("a panic in fn: the call has not returned after %v", c.patience)
 			return
 		}
 		c.untouched("after a panic", conv)
 	}
 	c.update(rename(conv, "still here"))
-	c.same("title after a panic", c.title(conv), "still here")
+	c.Same("title after a panic", c.title(conv), "still here")
 }
 
 func cancelUndoes(c *check) {
 	conv := c.conversation()
-	ctx, cancel := context.WithCancel(c.ctx)
+	ctx, cancel := context.WithCancel(c.Context())
 	ran := false
 	err := c.s.Update(ctx, me, func(tx store.Tx) error {
 		ran = true
@@ -137,10 +137,10 @@ func cancelUndoes(c *check) {
 		cancel()
 		return err
 	})
-	c.kind("Update whose context ends in fn", err, artel.Canceled)
-	c.same("fn has run", ran, true)
+	c.Kind("Update whose context ends in fn", err, artel.Canceled)
+	c.Same("fn has run", ran, true)
 	c.untouched("after the context ended", conv)
-	c.kind("Update whose context has ended", c.s.Update(ctx, me, several(conv)), artel.Canceled)
+	c.Kind("Update whose context has ended", c.s.Update(ctx, me, several(conv)), artel.Canceled)
 	c.untouched("after the context had ended", conv)
 }
 
@@ -151,44 +151,44 @@ func cancelInLine(c *check) {
 	var first error
 	var once sync.Once
 	wg.Go(func() {
-		first = c.s.Update(c.ctx, me, func(tx store.Tx) error {
+		first = c.s.Update(c.Context(), me, func(tx store.Tx) error {
 			once.Do(func() { close(inside) })
 			<-release
 			return rename(conv, "first")(tx)
 		})
 	})
 	<-inside
-	ctx, cancel := context.WithCancel(c.ctx)
+	ctx, cancel := context.WithCancel(c.Context())
 	second := make(chan error, 1)
 	wg.Go(func() { second <- c.s.Update(ctx, me, rename(conv, "second")) })
 	cancel()
 	select {
 	case err := <-second:
-		c.kind("Update whose context ends in line", err, artel.Canceled)
+		c.Kind("Update whose context ends in line", err, artel.Canceled)
 		close(release)
 	case <-time.After(c.patience):
-		c.failf("an update whose context ended in line has not returned after %v", c.patience)
+		c.Failf("an update whose context ended in line has not returned after %v", c.patience)
 		close(release)
 		<-second
 	}
 	wg.Wait()
-	c.must("the update that continued", first)
-	c.same("title", c.title(conv), "first")
+	c.Must("the update that continued", first)
+	c.Same("title", c.title(conv), "first")
 }
 
 func cancelView(c *check) {
-	ctx, cancel := context.WithCancel(c.ctx)
+	ctx, cancel := context.WithCancel(c.Context())
 	err := c.s.View(ctx, me, func(tx store.Tx) error {
 		cancel()
 		_, _, err := tx.Conversations.List(store.ConversationQuery{})
 		return err
 	})
-	c.kind("View whose context ends in fn", err, artel.Canceled)
-	c.kind("View whose context has ended", c.s.View(ctx, me, func(store.Tx) error { return nil }), artel.Canceled)
+	c.Kind("View whose context ends in fn", err, artel.Canceled)
+	c.Kind("View whose context has ended", c.s.View(ctx, me, func(store.Tx) error { return nil }), artel.Canceled)
 	_, err = c.s.Overdue(ctx, c.now)
-	c.kind("Overdue whose context has ended", err, artel.Canceled)
+	c.Kind("Overdue whose context has ended", err, artel.Canceled)
 	_, err = c.s.Purge(ctx, c.now)
-	c.kind("Purge whose context has ended", err, artel.Canceled)
+	c.Kind("Purge whose context has ended", err, artel.Canceled)
 }
 
 func noSharedMemory(c *check) {
@@ -227,10 +227,10 @@ func noSharedMemory(c *check) {
 			if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 				return err
 			}
-			c.same("stored values after the caller's were changed",
+			c.Same("stored values after the caller's were changed",
 				[]string{artel.TextOf(m.Parts), edits[0].Changes[0].Old, string(events[0].Data), string(a.Body), r.Error.Message, *edits[0].Text},
 				[]string{"a", "a", `"a"`, "a", "a", "a"})
-			c.same("finished at", *r.FinishedAt, c.now)
+			c.Same("finished at", *r.FinishedAt, c.now)
 			spoil(m, edits[0].Version, events[0], a, r, edits[0].Text)
 			return nil
 		})
@@ -246,7 +246,7 @@ func updatesAreSerial(c *check) {
 	for range writers {
 		wg.Go(func() {
 			for i := range each {
-				errs <- c.s.Update(c.ctx, me, func(tx store.Tx) error {
+				errs <- c.s.Update(c.Context(), me, func(tx store.Tx) error {
 					v, err := tx.Conversations.Get(conv)
 					if err != nil {
 						return err
@@ -270,10 +270,10 @@ func updatesAreSerial(c *check) {
 	close(errs)
 	for err := range errs {
 		if err != nil && !errors.Is(err, errUndo) {
-			c.must("Update", err)
+			c.Must("Update", err)
 		}
 	}
-	c.same("counter after concurrent updates", c.title(conv), strconv.Itoa(writers*each/2))
+	c.Same("counter after concurrent updates", c.title(conv), strconv.Itoa(writers*each/2))
 }
 
 func viewIsConsistent(c *check) {
@@ -289,7 +289,7 @@ func viewIsConsistent(c *check) {
 			default:
 			}
 			title := strconv.Itoa(i)
-			if failed = c.s.Update(c.ctx, me, func(tx store.Tx) error {
+			if failed = c.s.Update(c.Context(), me, func(tx store.Tx) error {
 				return errors.Join(rename(a, title)(tx), rename(b, title)(tx))
 			}); failed != nil {
 				return
@@ -297,20 +297,20 @@ func viewIsConsistent(c *check) {
 		}
 	})
 	for range 50 {
-		err := c.s.View(c.ctx, me, func(tx store.Tx) error {
+		err := c.s.View(c.Context(), me, func(tx store.Tx) error {
 			first, err1 := tx.Conversations.Get(a)
 			second, err2 := tx.Conversations.Get(b)
-			c.same("two rows that are written together", second.Title, first.Title)
+			c.Same("two rows that are written together", second.Title, first.Title)
 			return errors.Join(err1, err2)
 		})
 		if err != nil {
-			c.failf("View beside updates: %w", err)
+			c.Failf("View beside updates: %w", err)
 			break
 		}
 	}
 	close(stopped)
 	wg.Wait()
-	c.must("Update beside views", failed)
+	c.Must("Update beside views", failed)
 }
 
 func viewCannotWrite(c *check) {
@@ -337,24 +337,24 @@ func viewCannotWrite(c *check) {
 		"Answers.Put":   func(tx store.Tx) error { return tx.Answers.Put(store.Answer{Key: "key"}) },
 		"Answers.Prune": func(tx store.Tx) error { return tx.Answers.Prune(c.at(99)) },
 	} {
-		c.kind(what+" in a view", c.s.View(c.ctx, me, fn), artel.Internal)
+		c.Kind(what+" in a view", c.s.View(c.Context(), me, fn), artel.Internal)
 	}
 	c.untouched("after a view", conv)
 }
 
 func closedIsUnavailable(c *check) {
-	c.must("Close", c.s.Close())
+	c.Must("Close", c.s.Close())
 	nothing := func(store.Tx) error { return nil }
-	c.kind("View after Close", c.s.View(c.ctx, me, nothing), artel.Unavailable)
-	c.kind("Update after Close", c.s.Update(c.ctx, me, nothing), artel.Unavailable)
-	_, err := c.s.Overdue(c.ctx, c.now)
-	c.kind("Overdue after Close", err, artel.Unavailable)
-	_, err = c.s.Purge(c.ctx, c.now)
-	c.kind("Purge after Close", err, artel.Unavailable)
-	for _, err = range c.s.Digests(c.ctx) {
-		c.kind("Digests after Close", err, artel.Unavailable)
+	c.Kind("View after Close", c.s.View(c.Context(), me, nothing), artel.Unavailable)
+	c.Kind("Update after Close", c.s.Update(c.Context(), me, nothing), artel.Unavailable)
+	_, err := c.s.Overdue(c.Context(), c.now)
+	c.Kind("Overdue after Close", err, artel.Unavailable)
+	_, err = c.s.Purge(c.Context(), c.now)
+	c.Kind("Purge after Close", err, artel.Unavailable)
+	for _, err = range c.s.Digests(c.Context()) {
+		c.Kind("Digests after Close", err, artel.Unavailable)
 	}
-	c.kind("the last of Digests after Close", err, artel.Unavailable)
-	_, _, err = c.s.Journals(c.ctx, c.now, store.JournalKey{}, 1)
-	c.kind("Journals after Close", err, artel.Unavailable)
+	c.Kind("the last of Digests after Close", err, artel.Unavailable)
+	_, _, err = c.s.Journals(c.Context(), c.now, store.JournalKey{}, 1)
+	c.Kind("Journals after Close", err, artel.Unavailable)
 }

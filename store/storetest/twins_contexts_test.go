@@ -19,31 +19,19 @@ type brokenContexts struct {
 }
 
 func (b brokenContexts) Add(c store.Context, segments []store.Segment) (int, error) {
-	if b.add == nil {
-		return b.Contexts.Add(c, segments)
-	}
-	return b.add(c, segments)
+	return or(b.add, b.Contexts.Add)(c, segments)
 }
 
 func (b brokenContexts) Report(run artel.RunID, n int, r store.ContextReport) error {
-	if b.report == nil {
-		return b.Contexts.Report(run, n, r)
-	}
-	return b.report(run, n, r)
+	return or(b.report, b.Contexts.Report)(run, n, r)
 }
 
 func (b brokenContexts) List(q store.ContextQuery) ([]store.Context, error) {
-	if b.list == nil {
-		return b.Contexts.List(q)
-	}
-	return b.list(q)
+	return or(b.list, b.Contexts.List)(q)
 }
 
 func (b brokenContexts) Trim(c artel.ConversationID, n int) error {
-	if b.keep == nil {
-		return b.Contexts.Trim(c, n)
-	}
-	return b.keep(c, n)
+	return or(b.keep, b.Contexts.Trim)(c, n)
 }
 
 type brokenSettings struct {
@@ -53,17 +41,11 @@ type brokenSettings struct {
 }
 
 func (b brokenSettings) List(prefix string) ([]store.Setting, error) {
-	if b.list == nil {
-		return b.Settings.List(prefix)
-	}
-	return b.list(prefix)
+	return or(b.list, b.Settings.List)(prefix)
 }
 
 func (b brokenSettings) Put(s store.Setting) (int, error) {
-	if b.put == nil {
-		return b.Settings.Put(s)
-	}
-	return b.put(s)
+	return or(b.put, b.Settings.Put)(s)
 }
 
 type brokenVariables struct {

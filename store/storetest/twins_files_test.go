@@ -16,24 +16,15 @@ type brokenFiles struct {
 }
 
 func (b brokenFiles) Get(id string, now time.Time) (store.File, error) {
-	if b.get == nil {
-		return b.Files.Get(id, now)
-	}
-	return b.get(id, now)
+	return or(b.get, b.Files.Get)(id, now)
 }
 
 func (b brokenFiles) List(q store.FileQuery) ([]store.File, error) {
-	if b.list == nil {
-		return b.Files.List(q)
-	}
-	return b.list(q)
+	return or(b.list, b.Files.List)(q)
 }
 
 func (b brokenFiles) Purge(now time.Time) error {
-	if b.purge == nil {
-		return b.Files.Purge(now)
-	}
-	return b.purge(now)
+	return or(b.purge, b.Files.Purge)(now)
 }
 
 // fileTwins are those of the clauses about files.

@@ -11,17 +11,11 @@ type brokenGatewayLog struct {
 }
 
 func (b brokenGatewayLog) List(q store.GatewayQuery) ([]store.GatewayEntry, string, error) {
-	if b.list == nil {
-		return b.GatewayLog.List(q)
-	}
-	return b.list(q)
+	return or(b.list, b.GatewayLog.List)(q)
 }
 
 func (b brokenGatewayLog) Trim(newest int) error {
-	if b.keep == nil {
-		return b.GatewayLog.Trim(newest)
-	}
-	return b.keep(newest)
+	return or(b.keep, b.GatewayLog.Trim)(newest)
 }
 
 // gatewayTwins are those of the clauses about the gateway's log.

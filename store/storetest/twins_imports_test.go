@@ -18,31 +18,19 @@ type brokenImports struct {
 }
 
 func (b brokenImports) Begin(c artel.Conversation, at time.Time) error {
-	if b.begin == nil {
-		return b.Imports.Begin(c, at)
-	}
-	return b.begin(c, at)
+	return or(b.begin, b.Imports.Begin)(c, at)
 }
 
 func (b brokenImports) Continue(id artel.ConversationID, at time.Time) error {
-	if b.resume == nil {
-		return b.Imports.Continue(id, at)
-	}
-	return b.resume(id, at)
+	return or(b.resume, b.Imports.Continue)(id, at)
 }
 
 func (b brokenImports) Version(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
-	if b.version == nil {
-		return b.Imports.Version(c, id, v, text)
-	}
-	return b.version(c, id, v, text)
+	return or(b.version, b.Imports.Version)(c, id, v, text)
 }
 
 func (b brokenImports) Finish(id artel.ConversationID) error {
-	if b.finish == nil {
-		return b.Imports.Finish(id)
-	}
-	return b.finish(id)
+	return or(b.finish, b.Imports.Finish)(id)
 }
 
 // importTwins are those of the clauses about importing.

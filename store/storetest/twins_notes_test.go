@@ -11,17 +11,11 @@ type brokenNotes struct {
 }
 
 func (b brokenNotes) Put(n store.Note) error {
-	if b.put == nil {
-		return b.Notes.Put(n)
-	}
-	return b.put(n)
+	return or(b.put, b.Notes.Put)(n)
 }
 
 func (b brokenNotes) List(q store.NoteQuery) ([]store.Note, error) {
-	if b.list == nil {
-		return b.Notes.List(q)
-	}
-	return b.list(q)
+	return or(b.list, b.Notes.List)(q)
 }
 
 // noteTwins are those of the clauses about notes.

@@ -14,17 +14,11 @@ type brokenRenditions struct {
 }
 
 func (b brokenRenditions) Put(r store.Rendition) error {
-	if b.put == nil {
-		return b.Renditions.Put(r)
-	}
-	return b.put(r)
+	return or(b.put, b.Renditions.Put)(r)
 }
 
 func (b brokenRenditions) Delete(source artel.Digest) error {
-	if b.delete == nil {
-		return b.Renditions.Delete(source)
-	}
-	return b.delete(source)
+	return or(b.delete, b.Renditions.Delete)(source)
 }
 
 // renditionTwins are those of the clauses about renditions.

@@ -358,6 +358,19 @@ func twins() map[string]func(*twin) {
 				return real.Read(c, max(0, after-1), limit)
 			}}
 		}),
+		"events/read long ones": nouns(func(tx *store.Tx) { // all of them
+			real := tx.Events
+			tx.Events = brokenEvents{Events: real, read: func(c artel.ConversationID, after artel.Seq, limit int) (all []artel.Event, err error) {
+				for len(all) < limit {
+					some, err := real.Read(c, after, limit-len(all))
+					if err != nil || len(some) == 0 {
+						return all, err
+					}
+					all, after = append(all, some...), some[len(some)-1].Seq
+				}
+				return all, nil
+			}}
+		}),
 		"events/contexts": nouns(func(tx *store.Tx) { // the oldest in the place of the newest
 			real := tx.Events
 			tx.Events = brokenEvents{Events: real, contexts: func(c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.Event, error) {

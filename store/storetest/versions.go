@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/artelhq/artel"
@@ -32,7 +33,7 @@ func versionsRoundTrip(c *check) {
 		edit.Number = 99 // ignored
 		c.update(func(tx store.Tx) error {
 			n, err := tx.Journal.Append(conv, id, edit, &text)
-			c.same("number", n, 1)
+			c.Same("number", n, 1)
 			if err != nil {
 				return err
 			}
@@ -40,12 +41,12 @@ func versionsRoundTrip(c *check) {
 		})
 		c.view(func(tx store.Tx) error {
 			list, err := tx.Versions.List(conv, id)
-			c.same("List of "+string(id), list, []artel.Version{v})
+			c.Same("List of "+string(id), list, []artel.Version{v})
 			if err != nil {
 				return err
 			}
 			edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: id})
-			c.same("Edits of "+string(id), edits, []store.Edit{{Artifact: id, Version: v, Text: &text, Folded: true}})
+			c.Same("Edits of "+string(id), edits, []store.Edit{{Artifact: id, Version: v, Text: &text, Folded: true}})
 			return err
 		})
 	}
@@ -61,16 +62,16 @@ func versionsNumbers(c *check) {
 	conv, other := c.conversation(), c.conversation()
 	a := c.message(conv, "")
 	b := c.message(conv, "")
-	c.same("first of doc", c.edit(conv, "doc", artel.Version{Message: a}, "1"), 1)
-	c.same("second, on another branch", c.edit(conv, "doc", artel.Version{Message: b}, "2"), 2)
-	c.same("first of another artifact", c.edit(conv, "note", artel.Version{}, "1"), 1)
-	c.same("first in another conversation", c.edit(other, "doc", artel.Version{}, "1"), 1)
-	c.same("third, folded", c.version(conv, "doc", artel.Version{Message: a, Run: "r"}, "3"), 3)
-	c.same("fourth", c.edit(conv, "doc", artel.Version{Message: a}, "4"), 4)
+	c.Same("first of doc", c.edit(conv, "doc", artel.Version{Message: a}, "1"), 1)
+	c.Same("second, on another branch", c.edit(conv, "doc", artel.Version{Message: b}, "2"), 2)
+	c.Same("first of another artifact", c.edit(conv, "note", artel.Version{}, "1"), 1)
+	c.Same("first in another conversation", c.edit(other, "doc", artel.Version{}, "1"), 1)
+	c.Same("third, folded", c.version(conv, "doc", artel.Version{Message: a, Run: "r"}, "3"), 3)
+	c.Same("fourth", c.edit(conv, "doc", artel.Version{Message: a}, "4"), 4)
 	c.view(func(tx store.Tx) error {
 		list, err := tx.Versions.List(conv, "doc")
 		if len(list) != 1 || list[0].Number != 3 {
-			c.failf("List: got %v, want only version 3, the folded one", list)
+			c.Failf("List: got %v, want only version 3, the folded one", list)
 		}
 		return err
 	})
@@ -87,7 +88,7 @@ func versionsFold(c *check) {
 		c.view(func(tx store.Tx) error {
 			edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: "doc", Unfolded: true})
 			for _, e := range edits {
-				c.same("Folded of an unfolded edit", e.Folded, false)
+				c.Same("Folded of an unfolded edit", e.Folded, false)
 				list = append(list, e.Number)
 			}
 			return err
@@ -101,12 +102,12 @@ func versionsFold(c *check) {
 		c.update(func(tx store.Tx) error { return tx.Journal.Fold(conv, "doc", v, &text) })
 	}
 	fold(3, "run_1")
-	c.same("unfolded after folding run_1 up to 3", unfolded(), []int{2, 4, 5, 6})
+	c.Same("unfolded after folding run_1 up to 3", unfolded(), []int{2, 4, 5, 6})
 	fold(6, "")
-	c.same("unfolded after folding 6 alone", unfolded(), []int{2, 4, 5})
+	c.Same("unfolded after folding 6 alone", unfolded(), []int{2, 4, 5})
 	c.view(func(tx store.Tx) error {
 		edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: "other", Unfolded: true})
-		c.same("unfolded edits of the other artifact", len(edits), 1)
+		c.Same("unfolded edits of the other artifact", len(edits), 1)
 		return err
 	})
 }
@@ -154,14 +155,129 @@ func versionsEdits(c *check) {
 			for _, e := range edits {
 				got = append(got, string(e.Artifact)+string(rune('0'+e.Number)))
 				if (key{e.Artifact, e.Number} == key{"b", 2}) != (e.Text == nil) {
-					c.failf("Edits: text of %s %d is %v, want nil only where none was given", e.Artifact, e.Number, e.Text)
+					c.Failf("Edits: text of %s %d is %v, want nil only where none was given", e.Artifact, e.Number, e.Text)
 				}
 			}
-			c.same("Edits", strings.Join(got, " "), q.want)
+			c.Same("Edits", strings.Join(got, " "), q.want)
 			return err
 		})
 	}
+	c.edit(conv, "spans", artel.Version{
+		Parent: 7, Run: "run_1", Update: artel.UpdateExact, Title: "left out", Changes: []artel.Change{{Start: 1, End: 1, New: "x"}},
+	}, "left out")
+	c.view(func(tx store.Tx) error {
+		edits, err := tx.Journal.Edits(conv, store.EditQuery{Spans: true, Artifact: "spans"})
+		c.Same("Edits, spans", edits, []store.Edit{{Artifact: "spans", Version: artel.Version{
+			Number: 1, Parent: 7, Run: "run_1", Update: artel.UpdateExact, Changes: []artel.Change{{Start: 1, End: 1, New: "x"}},
+		}}})
+		return err
+	})
 	c.missing("Edits of no conversation", func(tx store.Tx) error { _, err := tx.Journal.Edits("cnv_none", store.EditQuery{}); return err })
+}
+
+func versionsFoldInner(c *check) {
+	conv := c.conversation()
+	for i := range 6 {
+		run := artel.RunID("run_1")
+		if i == 2 {
+			run = "run_2"
+		}
+		c.edit(conv, "doc", artel.Version{Run: run}, "x")
+	}
+	inner := func(want int, folded string) {
+		c.update(func(tx store.Tx) error {
+			n, err := tx.Journal.FoldInner(conv, "doc", "run_1", 1, 6, 2)
+			if n != want {
+				c.Failf("FoldInner: got %d, want %d", n, want)
+			}
+			return err
+		})
+		got := ""
+		c.view(func(tx store.Tx) error {
+			edits, err := tx.Journal.Edits(conv, store.EditQuery{})
+			for _, e := range edits {
+				if e.Folded {
+					got += string(rune('0' + e.Number))
+				}
+			}
+			return err
+		})
+		c.Same("folded", got, folded)
+		c.Same("heads", c.heads(conv, ""), numbers{"doc": 6})
+	}
+	inner(2, "45")
+	inner(1, "245")
+	inner(0, "245")
+	c.refused("FoldInner in no conversation", artel.NotFound, func(tx store.Tx) error {
+		_, err := tx.Journal.FoldInner("cnv_none", "doc", "run_1", 1, 6, 2)
+		return err
+	})
+	text := "x"
+	c.update(func(tx store.Tx) error {
+		return tx.Journal.Fold(conv, "doc", artel.Version{Number: 6, Run: "run_1"}, &text)
+	})
+	c.view(func(tx store.Tx) error {
+		edits, err := tx.Journal.Edits(conv, store.EditQuery{Unfolded: true})
+		if len(edits) != 1 || edits[0].Number != 3 {
+			c.Failf("Unfolded after Fold: got %v, want edit 3 of the other run", edits)
+		}
+		return err
+	})
+}
+
+func versionsReplay(c *check) {
+	conv := c.conversation()
+	change := func(n int) []artel.Change { return []artel.Change{{Start: n, End: n, New: string(rune('a' + n))}} }
+	edit := func(id artel.ArtifactID, parent int, run artel.RunID, text *string) (n int) {
+		c.update(func(tx store.Tx) (err error) {
+			list, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: id})
+			if err != nil {
+				return err
+			}
+			n, err = tx.Journal.Append(conv, id, artel.Version{Parent: parent, Run: run, Changes: change(len(list) + 1)}, text)
+			return err
+		})
+		return n
+	}
+	replay := func(what string, id artel.ArtifactID, n int, want store.Replay) {
+		c.view(func(tx store.Tx) error {
+			got, err := tx.Journal.Replay(conv, id, n)
+			c.Same(what, got, want)
+			return err
+		})
+	}
+	c.version(conv, "doc", artel.Version{}, awkward) // 1
+	replay("Replay of a version", "doc", 1, store.Replay{Base: 1, Text: awkward})
+	edit("doc", 1, "run_1", nil) // 2
+	edit("doc", 1, "run_2", nil) // 3, on another branch
+	edit("doc", 2, "run_1", nil) // 4
+	both := slices.Concat(change(2), change(4))
+	replay("Replay of edits", "doc", 4, store.Replay{Base: 1, Text: awkward, Changes: both, Edits: 2})
+	replay("Replay of an edit of another branch", "doc", 3, store.Replay{Base: 1, Text: awkward, Changes: change(3), Edits: 1})
+	whole := ""
+	edit("doc", 4, "run_1", &whole) // 5
+	replay("Replay of an edit with a text", "doc", 5, store.Replay{Base: 5})
+	edit("doc", 5, "run_1", nil) // 6
+	replay("Replay since an edit with a text", "doc", 6, store.Replay{Base: 5, Changes: change(6), Edits: 1})
+	folded := "folded"
+	c.update(func(tx store.Tx) error {
+		return tx.Journal.Fold(conv, "doc", artel.Version{Number: 4, Run: "run_1", MediaInfo: plain()}, &folded)
+	})
+	replay("Replay of a folded edit", "doc", 4, store.Replay{Base: 4, Text: folded})
+	replay("Replay of an edit before the fold", "doc", 2, store.Replay{Base: 1, Text: awkward, Changes: change(2), Edits: 1})
+	c.update(func(tx store.Tx) error { return tx.Journal.DropText(conv, "doc", 4) })
+	replay("Replay of a version whose text was dropped", "doc", 4, store.Replay{Base: 1, Text: awkward, Changes: both, Edits: 2})
+	edit("doc", 6, "run_1", &whole) // 7
+	c.update(func(tx store.Tx) error { return tx.Journal.DropText(conv, "doc", 7) })
+	replay("Replay of an edit whose text was dropped", "doc", 7, store.Replay{Base: 5, Changes: slices.Concat(change(6), change(7)), Edits: 2})
+	edit("none", 0, "run_1", nil)
+	for what, v := range map[string]struct {
+		conv artel.ConversationID
+		id   artel.ArtifactID
+		n    int
+	}{"unknown number": {conv, "doc", 9}, "unknown artifact": {conv, "nothing", 1}, "no text": {conv, "none", 1}, "no conversation": {"cnv_none", "doc", 1}} {
+		c.missing("Replay, "+what, func(tx store.Tx) error { _, err := tx.Journal.Replay(v.conv, v.id, v.n); return err })
+	}
 }
 
 func versionsArtifacts(c *check) {
@@ -178,13 +294,13 @@ func versionsArtifacts(c *check) {
 		c.view(func(tx store.Tx) (err error) { ids, err = tx.Versions.Artifacts(conv); return err })
 		return ids
 	}
-	c.same("artifacts with a version", list(conv), []artel.ArtifactID{"gone", "plan", "\u4e2d.png"})
-	c.same("of an empty conversation", len(list(c.conversation())), 0)
+	c.Same("artifacts with a version", list(conv), []artel.ArtifactID{"gone", "plan", "\u4e2d.png"})
+	c.Same("of an empty conversation", len(list(c.conversation())), 0)
 	text := "x"
 	c.update(func(tx store.Tx) error {
 		return tx.Journal.Fold(conv, "draft", artel.Version{Number: 1, Message: a, Run: "run_1"}, &text)
 	})
-	c.same("after the fold", list(conv), []artel.ArtifactID{"draft", "gone", "plan", "\u4e2d.png"})
+	c.Same("after the fold", list(conv), []artel.ArtifactID{"draft", "gone", "plan", "\u4e2d.png"})
 	c.missing("Artifacts of no conversation", func(tx store.Tx) error { _, err := tx.Versions.Artifacts("cnv_none"); return err })
 }
 
@@ -199,8 +315,8 @@ func versionsText(c *check) {
 	c.version(conv, "doc", artel.Version{}, awkward) // 1
 	c.version(conv, "doc", artel.Version{}, "")      // 2
 	c.edit(conv, "doc", artel.Version{}, "journal")  // 3
-	c.same("text", c.text(conv, "doc", 1), awkward)
-	c.same("empty text", c.text(conv, "doc", 2), "")
+	c.Same("text", c.text(conv, "doc", 1), awkward)
+	c.Same("empty text", c.text(conv, "doc", 2), "")
 	for what, v := range map[string]struct {
 		id artel.ArtifactID
 		n  int
@@ -214,7 +330,7 @@ func versionsText(c *check) {
 		}
 		return tx.Journal.Fold(conv, "pic", artel.Version{Number: n, InBlob: true}, nil)
 	})
-	c.kind("Text of a binary version", c.s.View(c.ctx, me, func(tx store.Tx) error {
+	c.Kind("Text of a binary version", c.s.View(c.Context(), me, func(tx store.Tx) error {
 		_, err := tx.Versions.Text(conv, "pic", 1)
 		return err
 	}), artel.Unsupported)
@@ -225,7 +341,7 @@ func versionsLargeText(c *check) {
 	large := strings.Repeat("0123456789 中文\x00\r\n", 10<<20/20)
 	n := c.version(conv, "doc", artel.Version{}, large)
 	if got := c.text(conv, "doc", n); got != large {
-		c.failf("a text of %d bytes came back with %d bytes, or changed", len(large), len(got))
+		c.Failf("a text of %d bytes came back with %d bytes, or changed", len(large), len(got))
 	}
 }
 
@@ -256,13 +372,13 @@ func versionsClaim(c *check) {
 	c.version(conv, "owned", artel.Version{Message: b}, "x")
 	c.edit(conv, "draft", artel.Version{}, "x")
 	c.update(func(tx store.Tx) error { return tx.Versions.Claim(conv, []artel.ArtifactID{"up", "owned", "draft"}, a) })
-	c.same("heads at the claiming message", c.heads(conv, a), numbers{"up": 1, "stay": 1, "draft": 1})
-	c.same("heads at the other message", c.heads(conv, b), numbers{"stay": 1, "owned": 1})
-	c.same("heads at nothing", c.heads(conv, ""), numbers{"stay": 1})
+	c.Same("heads at the claiming message", c.heads(conv, a), numbers{"up": 1, "stay": 1, "draft": 1})
+	c.Same("heads at the other message", c.heads(conv, b), numbers{"stay": 1, "owned": 1})
+	c.Same("heads at nothing", c.heads(conv, ""), numbers{"stay": 1})
 	c.view(func(tx store.Tx) error {
 		list, err := tx.Versions.List(conv, "up")
 		if len(list) != 1 || list[0].Message != a {
-			c.failf("List after Claim: got %v, want the message %s", list, a)
+			c.Failf("List after Claim: got %v, want the message %s", list, a)
 		}
 		return err
 	})
@@ -273,10 +389,6 @@ func versionsFind(c *check) {
 	d := artel.NewDigest([32]byte{3})
 	want := artel.Version{Number: 1, Digest: d, Author: "me", MediaInfo: artel.MediaInfo{MediaType: "text/plain", Size: 1}, CreatedAt: c.now}
 	c.version(conv, "doc", want, "x")
-	c.view(func(tx store.Tx) error {
-		got, err := tx.Versions.Find(d)
-		c.same("Find", got, store.Place{Conversation: conv, Artifact: "doc", Version: want})
-		return err
-	})
+	reads(c, "Find", store.Place{Conversation: conv, Artifact: "doc", Version: want}, func(tx store.Tx) (store.Place, error) { return tx.Versions.Find(d) })
 	c.missing("Find of other bytes", func(tx store.Tx) error { _, err := tx.Versions.Find(artel.NewDigest([32]byte{4})); return err })
 }

@@ -4,7 +4,7 @@
 // panel; URLs are the server's.
 
 import { keep, kept } from "./keep.js";
-import { take } from "./place.js";
+import { start, take } from "./place.js";
 
 const narrow = matchMedia("(max-width: 75rem)"); // as in the stylesheet
 const shut = "artel.panel";
@@ -48,7 +48,7 @@ function arrive(url, push, wasViewer) {
   resume();
   const editor = panel.querySelector(".editing textarea");
   if (editor) {
-    editor.focus();
+    start(editor);
   } else if (panel.dataset.open === "viewer") {
     document.getElementById("viewer-title").focus({ preventScroll: true });
   } else if (panel.classList.contains("shown") && narrow.matches) {
@@ -135,7 +135,10 @@ const unsaved = "artel.editing";
 function resume() {
   const text = document.querySelector(".editing textarea");
   const draft = JSON.parse(kept(unsaved, "sessionStorage") ?? "null");
-  if (text && draft?.at === text.form.getAttribute("action") && draft.base === text.form.elements.base.value) text.value = draft.text;
+  if (text && draft?.at === text.form.getAttribute("action") && draft.base === text.form.elements.base.value) {
+    text.value = draft.text;
+    text.setSelectionRange(0, 0);
+  }
 }
 
 function keepEditing(text) {

@@ -65,8 +65,7 @@ export function place(fragment) {
       } else if (held && folds !== undefined) {
         now.querySelector("summary").focus();
       } else if (asks) {
-        asks.focus();
-        asks.select?.();
+        start(asks);
       } else if (held && !now.contains(document.activeElement)) {
         (now.querySelector("a, button:enabled") ?? seen(".question.open button") ?? document.getElementById("text"))?.focus();
       }
@@ -78,6 +77,20 @@ export function place(fragment) {
       }
     }
   }
+}
+
+// start gives an element the focus. The one line of an input is selected. In a
+// text nothing is: the caret is at its beginning, at the first conflict, or, in
+// a message, at its end.
+export function start(element) {
+  if (element.matches("textarea")) {
+    const at = element.matches(".rewriting *") ? element.value.length : "conflict" in element.dataset ? Math.max(0, element.value.search(/^<{7} /m)) : 0;
+    element.blur(); // the browser shows the caret of a field that gets the focus
+    element.setSelectionRange(at, at);
+    element.scrollTop = 0;
+  }
+  element.focus();
+  if (element.matches("input")) element.select();
 }
 
 // seen is the first element outside of folded cards.

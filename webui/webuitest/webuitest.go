@@ -98,13 +98,25 @@ type Tab struct {
 // errors of scripts, answers that failed, violations of the policy.
 func (s *Browsers) Open(t testing.TB, limit time.Duration, width, height int64) *Tab {
 	t.Helper()
+	return s.open(t, limit, width, height, chromedp.WithNewBrowserContext())
+}
+
+// OpenLasting is Open in the profile that the browser started with. Only there does it
+// connect to servers in advance.
+func (s *Browsers) OpenLasting(t testing.TB, limit time.Duration, width, height int64) *Tab {
+	t.Helper()
+	return s.open(t, limit, width, height)
+}
+
+func (s *Browsers) open(t testing.TB, limit time.Duration, width, height int64, profile ...chromedp.ContextOption) *Tab {
+	t.Helper()
 	s.slots <- struct{}{}
 	t.Cleanup(func() { <-s.slots })
 	chromium, err := s.run()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, closeTab := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
+	ctx, closeTab := chromedp.NewContext(chromium, profile...)
 	if err := chromedp.Do(ctx); err != nil {
 		closeTab()
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 const (
 	MaxTools      = 128
 	MaxName       = 64
+	MaxUserID     = 64 // of the client's user, and of keys of the prompt cache
 	MaxImages     = 1500
 	MaxImageBytes = 512 << 20
 	MaxFileBytes  = 50 << 20
@@ -106,6 +107,13 @@ func IsAddress(s string) bool {
 func LooseSchema(schema map[string]any) string { return loose(schema, "") }
 
 func loose(schema map[string]any, at string) string {
+	allowed := strings.Fields(`type properties required additionalProperties items anyOf $defs definitions $ref enum const title description pattern
+		format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems`)
+	for _, word := range slices.Sorted(maps.Keys(schema)) {
+		if !slices.Contains(allowed, word) {
+			return fmt.Sprintf("In context=(%s), '%s' is not permitted.", at, word)
+		}
+	}
 	if properties, ok := schema["properties"].(map[string]any); ok || schema["type"] == "object" {
 		if schema["additionalProperties"] != false {
 			return fmt.Sprintf("In context=(%s), 'additionalProperties' is required to be supplied and to be false.", at)
@@ -119,6 +127,24 @@ func loose(schema map[string]any, at string) string {
 				if where := loose(inner, at+"'properties', '"+name+"'"); where != "" {
 					return where
 				}
+			}
+		}
+	}
+	for _, word := range []string{"$defs", "definitions"} {
+		definitions, _ := schema[word].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(definitions)) {
+			if inner, ok := definitions[name].(map[string]any); ok {
+				if where := loose(inner, at+"'"+word+"', '"+name+"'"); where != "" {
+					return where
+				}
+			}
+		}
+	}
+	anyOf, _ := schema["anyOf"].([]any)
+	for i, one := range anyOf {
+		if inner, ok := one.(map[string]any); ok {
+			if where := loose(inner, fmt.Sprintf("%s'anyOf', '%d'", at, i)); where != "" {
+				return where
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,14 +32,17 @@ var _ model.Provider = (*Provider)(nil)
 // New returns the provider of the dialect. It is safe for concurrent use.
 func New(o Options) *Provider {
 	return &Provider{provider.NewClient(o, provider.Dialect{
-		Name: "anthropic", Encode: Encode, Header: header, Files: files,
-		URL:      func(s model.Service, _ bool) string { return endpoint(s.BaseURL) + "/messages" },
-		FilesURL: func(s model.Service) string { return endpoint(s.BaseURL) + "/files" },
+		Name: "anthropic", Encode: Encode, Header: header, Files: files, ToolNames: toolNames(),
+		URL: address, Patch: cloudPatch,
+		FilesURL: func(s *model.Service) string { return endpoint(s.BaseURL) + "/files" },
 	})}
 }
 
+// toolNames are the API's rules on the names of tools.
+func toolNames() provider.ToolNames { return provider.ToolNames{Max: MaxName, Also: "-"} }
+
 // header sets the key, and the version of the API unless the client stated one.
-func header(s model.Service, h http.Header) {
+func header(s *model.Service, h http.Header) {
 	if h.Get(VersionHeader) == "" {
 		h.Set(VersionHeader, Version)
 	}
@@ -56,8 +60,8 @@ const maxPauses = 10
 // without reasoning.
 func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		f := provider.Failures{Op: "anthropic.Generate", Service: r.Service}
-		answer := reader{failures: f, yield: yield}
+		f := provider.Failures{Op: "anthropic.Generate", Service: &r.Service}
+		answer := reader{DeltaWriter: provider.DeltaWriter{Failures: f, Yield: toolNames().Restored(r.Tools, yield)}}
 		withoutReasoning := false
 		for pauses := 0; ; {
 			err := p.Call(ctx, f, r, func(r *model.Request, blobs blob.Store) (*provider.Body, error) {
@@ -102,13 +106,13 @@ func hasState(r *model.Request) bool {
 
 // ForwardCount is [provider.Client.Forward] for the endpoint that counts the tokens
 // of a request.
-func (p *Provider) ForwardCount(ctx context.Context, service model.Service, body *provider.Body, header http.Header) (*http.Response, error) {
+func (p *Provider) ForwardCount(ctx context.Context, service *model.Service, body *provider.Body, header http.Header) (*http.Response, error) {
 	f := provider.Failures{Op: "anthropic.ForwardCount", Service: service}
 	return p.Post(ctx, f, endpoint(service.BaseURL)+"/messages/count_tokens", body, "application/json", header)
 }
 
 // files describes the Files API, which needs no beta header anymore.
-func files(c *provider.Client, s model.Service) provider.FileAPI {
+func files(c *provider.Client, s *model.Service) provider.FileAPI {
 	takes := func(mediaType string, _ bool) bool {
 		return mediaType == "application/pdf" || slices.Contains(ImageTypes(), mediaType)
 	}
@@ -119,6 +123,38 @@ func files(c *provider.Client, s model.Service) provider.FileAPI {
 			return c.UploadForm(ctx, f, m, [2]string{"expires_in_seconds", strconv.Itoa(int(provider.UploadLifetime.Seconds()))})
 		},
 	}
+}
+
+// address returns the URL of a call. Bedrock and Vertex AI have the model and the
+// stream in it, below the base URL https://bedrock-runtime.REGION.amazonaws.com, or
+// that of the publisher (…/projects/P/locations/L/publishers/anthropic).
+//
+// Sources: InvokeModel and InvokeModelWithResponseStream of the Bedrock API;
+// rawPredict and streamRawPredict of the Vertex AI API.
+func address(s *model.Service, stream bool) string {
+	onAWS := "/model/" + strings.ReplaceAll(url.PathEscape(s.Model), ":", "%3A") + "/invoke" // as the SDKs of AWS escape it
+	switch {
+	case s.Auth.Kind == model.AuthAWS && stream:
+		return provider.Endpoint(s, onAWS+"-with-response-stream")
+	case s.Auth.Kind == model.AuthAWS:
+		return provider.Endpoint(s, onAWS)
+	case s.Auth.Kind == model.AuthGoogle && stream:
+		return provider.Endpoint(s, "/models/"+url.PathEscape(s.Model)+":streamRawPredict")
+	case s.Auth.Kind == model.AuthGoogle:
+		return provider.Endpoint(s, "/models/"+url.PathEscape(s.Model)+":rawPredict")
+	}
+	return endpoint(s.BaseURL) + "/messages"
+}
+
+// cloudPatch returns the changes to bodies for Bedrock and Vertex AI.
+func cloudPatch(s *model.Service) []byte {
+	switch s.Auth.Kind {
+	case model.AuthAWS:
+		return []byte(`{"model":null,"stream":null,"anthropic_version":"bedrock-2023-05-31"}`)
+	case model.AuthGoogle:
+		return []byte(`{"model":null,"anthropic_version":"vertex-2023-10-16"}`)
+	}
+	return nil
 }
 
 // endpoint returns the base of the API's endpoints.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -27,16 +26,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func each(deltas ...model.Delta) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		for _, d := range deltas {
-			if !yield(d, nil) {
-				return
-			}
-		}
-	}
-}
 
 func decode(t *testing.T, body string) *anthropic.Request {
 	t.Helper()
@@ -61,12 +50,8 @@ func dialect(t *testing.T) providertest.Dialect {
 		New: func(client *http.Client, blobs blob.Store) model.Provider {
 			return anthropic.New(anthropic.Options{Client: client, Blobs: blobs})
 		},
-		Stream: func(deltas ...model.Delta) []byte {
-			var b bytes.Buffer
-			if err := (anthropic.Answer{ID: "msg_1", Model: "kit-1"}).Stream(&b, nil, each(deltas...)); err != nil {
-				t.Fatal(err)
-			}
-			return b.Bytes()
+		Stream: func(w io.Writer, deltas iter.Seq2[model.Delta, error]) error {
+			return anthropic.Answer{ID: "msg_1", Model: "kit-1"}.Stream(w, nil, deltas)
 		},
 		Failure: func(status int, message string) []byte {
 			return anthropic.Refused(status, "%s", message).MarshalBody("req_1")
@@ -123,31 +108,10 @@ func user(text string) model.Message {
 	return model.Message{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: text}}}
 }
 
-// told writes what an answer came to on one line.
+// told returns the answer on one line.
 func (s *served) told(ctx context.Context) string {
-	var out strings.Builder
 	r := &model.Request{Service: s.service(), Messages: []model.Message{user("hi")}}
-	for d, err := range anthropic.New(anthropic.Options{Client: s.Client()}).Generate(ctx, r) {
-		switch d := d.(type) {
-		case nil:
-			c, _ := errors.AsType[*model.CallError](err)
-			fmt.Fprintf(&out, "!%s transient=%v %s", artel.KindOf(err), c.Transient, c.Message)
-		case model.TextDelta:
-			fmt.Fprintf(&out, "%q ", string(d))
-		case model.ReasoningDelta:
-			fmt.Fprintf(&out, "(%s) ", string(d))
-		case model.ReasoningDone:
-			fmt.Fprintf(&out, "done%s ", d.Opaque)
-		case model.CallDelta:
-			fmt.Fprintf(&out, "%s:%s%s%s ", d.ID, d.Name, d.Arguments, d.Opaque)
-		case model.Finish:
-			fmt.Fprintf(&out, "%s %d/%d", d.Reason, d.Usage.InputTokens, d.Usage.OutputTokens)
-			if u := d.Usage; u.CachedTokens+u.StoredTokens+u.ThoughtTokens > 0 {
-				fmt.Fprintf(&out, " cached=%d stored=%d thought=%d", u.CachedTokens, u.StoredTokens, u.ThoughtTokens)
-			}
-		}
-	}
-	return out.String()
+	return providertest.Line(anthropic.New(anthropic.Options{Client: s.Client()}).Generate(ctx, r))
 }
 
 // stream makes events, each from its JSON.
@@ -203,15 +167,15 @@ func TestAnswers(t *testing.T) {
 				begin(3, `{"type":"tool_use","id":"toolu_2","name":"g","input":{}}`), over(3),
 				begin(4, `{"type":"tool_use","id":"toolu_3","name":"h","input":{}}`), delta(4, `{"type":"input_json_delta","partial_json":"{"}`), over(4),
 				ends("tool_use"), stopped),
-			`(Hm.) done{"type":"thinking","signature":"c2ln"} done{"type":"redacted_thinking","data":"ZGF0YQ=="} toolu_1:f{"a":1} toolu_2:g{} toolu_3:h"{" tools 33/7 cached=20 stored=3 thought=4`,
+			`(Hm.) <{"type":"thinking","signature":"c2ln"}> <{"type":"redacted_thinking","data":"ZGF0YQ=="}> toolu_1:f{"a":1} toolu_2:g{} toolu_3:h"{" tools 33/7 cached=20 stored=3 thought=4`,
 		},
 		"of the service": {
 			stream(started, begin(0, `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`), delta(0, `{"type":"input_json_delta","partial_json":"{\"query\":\"x\"}"}`), over(0),
 				begin(1, `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","encrypted_content":"e"}]}`), over(1),
 				begin(2, `{"type":"text","text":"It "}`), delta(2, `{"type":"citations_delta","citation":{"type":"x"}}`), delta(2, `{"type":"text_delta","text":"is."}`), over(2), ends("end_turn"), stopped),
-			`done{"id":"srvtoolu_1","input":{"query":"x"},"name":"web_search","type":"server_tool_use"} done{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","encrypted_content":"e"}]} "It " "is." end 33/7 cached=20 stored=3 thought=4`,
+			`<{"id":"srvtoolu_1","input":{"query":"x"},"name":"web_search","type":"server_tool_use"}> <{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","encrypted_content":"e"}]}> "It " "is." end 33/7 cached=20 stored=3 thought=4`,
 		},
-		"whole":             {`{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"s"},{"type":"text","text":"Hi"},{"type":"tool_use","id":"t","name":"f","input":{"a":1}}],"stop_reason":"end_turn","usage":{"input_tokens":2,"output_tokens":3}}`, `(Hm.) done{"type":"thinking","signature":"s"} "Hi" t:f{"a":1} tools 2/3`},
+		"whole":             {`{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"s"},{"type":"text","text":"Hi"},{"type":"tool_use","id":"t","name":"f","input":{"a":1}}],"stop_reason":"end_turn","usage":{"input_tokens":2,"output_tokens":3}}`, `(Hm.) <{"type":"thinking","signature":"s"}> "Hi" t:f{"a":1} tools 2/3`},
 		"whole error":       {`{"type":"error","error":{"type":"invalid_request_error","message":"messages: no"}}`, `!invalid transient=false messages: no`},
 		"without starts":    {stream(delta(0, `{"type":"text_delta","text":"Hi"}`), ends("stop_sequence"), stopped), `"Hi" end 0/7 cached=0 stored=0 thought=4`},
 		"unknown events":    {text + stream(`{"type":"something_new","x":[1]}`, ends("end_turn"), stopped), `"Hi" "!" end 33/7 cached=20 stored=3 thought=4`},
@@ -273,7 +237,8 @@ func TestHeaders(t *testing.T) {
 	s := serve(t, "", `{"input_tokens":7}`)
 	body := provider.NewBody(nil)
 	body.WriteString(`{"model":"x"}`)
-	resp, err := anthropic.New(anthropic.Options{Client: s.Client()}).ForwardCount(t.Context(), s.service(), body, http.Header{
+	service := s.service()
+	resp, err := anthropic.New(anthropic.Options{Client: s.Client()}).ForwardCount(t.Context(), &service, body, http.Header{
 		"Anthropic-Beta": {"files-api-2025-04-14"}, "Anthropic-Version": {"2099-01-01"}, "X-Api-Key": {"theirs"},
 	})
 	if err != nil {

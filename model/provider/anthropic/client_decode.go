@@ -14,17 +14,12 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-const (
-	maxKept = 16 << 20 // bytes of a stream that are kept until its end
-)
-
 const errPaused = provider.Signal("the service paused its answer")
 
 // A reader reads an answer and yields its deltas. It can read several answers, each
 // the continuation of a paused one.
 type reader struct {
-	failures provider.Failures
-	yield    func(model.Delta, error) bool
+	provider.DeltaWriter
 
 	paused  paused      // blocks of the answers before this one
 	before  artel.Usage // usage of those
@@ -32,11 +27,9 @@ type reader struct {
 
 	blocks       []*blockBuilder
 	invalidCalls []model.CallDelta // whose arguments are not JSON
-	called       bool
 	usage        Usage
 	reason       string
 	stopDetails  *StopDetails
-	size         int // bytes kept
 }
 
 // A blockBuilder collects the fragments of a block.
@@ -65,41 +58,15 @@ type event struct {
 		StopReason  string          `json:"stop_reason"`
 		StopDetails *StopDetails    `json:"stop_details"`
 	} `json:"delta"`
-	Usage *deltaUsage     `json:"usage"`
+	Usage json.RawMessage `json:"usage"`
 	Error json.RawMessage `json:"error"`
-}
-
-// deltaUsage is cumulative; absent fields keep the values of message_start.
-type deltaUsage struct {
-	InputTokens              *int64         `json:"input_tokens"`
-	CacheCreationInputTokens *int64         `json:"cache_creation_input_tokens"`
-	CacheReadInputTokens     *int64         `json:"cache_read_input_tokens"`
-	OutputTokens             *int64         `json:"output_tokens"`
-	OutputTokensDetails      *OutputDetails `json:"output_tokens_details"`
-}
-
-func (u *Usage) take(d *deltaUsage) {
-	if d == nil {
-		return
-	}
-	for to, from := range map[*int64]*int64{
-		&u.InputTokens: d.InputTokens, &u.CacheCreationInputTokens: d.CacheCreationInputTokens,
-		&u.CacheReadInputTokens: d.CacheReadInputTokens, &u.OutputTokens: d.OutputTokens,
-	} {
-		if from != nil {
-			*to = *from
-		}
-	}
-	if d.OutputTokensDetails != nil {
-		u.OutputTokensDetails = d.OutputTokensDetails
-	}
 }
 
 // read reads one answer, streamed or not. The error is [provider.ErrStopped] when
 // the caller stops, errPaused, an [*artel.Error], or the error of body.
 func (r *reader) read(body io.Reader) error {
-	r.blocks, r.invalidCalls, r.called, r.usage, r.reason, r.stopDetails = nil, nil, false, Usage{}, "", nil
-	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
+	r.blocks, r.invalidCalls, r.Called, r.usage, r.reason, r.stopDetails = nil, nil, false, Usage{}, "", nil
+	return provider.Answer{Failures: r.Failures, Whole: r.whole, Event: r.event}.Read(body)
 }
 
 func (r *reader) whole(b *bufio.Reader) error {
@@ -110,14 +77,14 @@ func (r *reader) whole(b *bufio.Reader) error {
 		Usage       Usage             `json:"usage"`
 		Error       json.RawMessage   `json:"error"`
 	}
-	data, err := r.failures.ReadWhole(b, &m)
+	data, err := r.Failures.ReadWhole(b, &m)
 	switch {
 	case err != nil:
 		return err
 	case provider.Given(m.Error):
-		return r.failures.Reported(data)
+		return r.Failures.Reported(data)
 	case m.Content == nil:
-		return r.failures.Broken("the answer has no content")
+		return r.Failures.Broken("the answer has no content")
 	}
 	for i, raw := range m.Content {
 		if err := r.begin(i, raw); err != nil {
@@ -133,12 +100,12 @@ func (r *reader) whole(b *bufio.Reader) error {
 
 func (r *reader) event(name string, data []byte) (done bool, err error) {
 	var ev event
-	if err := r.failures.ReadEvent(data, &ev); err != nil {
+	if err := r.Failures.ReadEvent(data, &ev); err != nil {
 		return true, err
 	}
 	switch {
 	case name == "error", ev.Type == "error", provider.Given(ev.Error):
-		return true, r.failures.Reported(data)
+		return true, r.Failures.Reported(data)
 	case ev.Type == "message_stop":
 		return true, r.finish()
 	}
@@ -170,7 +137,7 @@ func (r *reader) take(ev event) error {
 func (r *reader) begin(index int, raw json.RawMessage) error {
 	b := &blockBuilder{index: index, start: bytes.Clone(raw)}
 	if err := json.Unmarshal(raw, &b.block); err != nil {
-		return r.failures.Broken("the answer has a block that cannot be read: " + err.Error())
+		return r.Failures.Broken("the answer has a block that cannot be read: " + err.Error())
 	}
 	r.blocks = append(r.blocks, b)
 	switch b.block.Type {
@@ -178,8 +145,23 @@ func (r *reader) begin(index int, raw json.RawMessage) error {
 		return r.emit(b, b.block.Text)
 	case "thinking":
 		return r.emit(b, b.block.Thinking)
+	case "tool_use":
+		if err := r.piece(b, ""); err != nil {
+			return err
+		}
 	}
 	return r.limit(len(raw))
+}
+
+// piece yields a piece of the arguments of a call, which it names.
+func (r *reader) piece(b *blockBuilder, text string) error {
+	if b.block.Type != "tool_use" || b.block.Name == "" {
+		return nil
+	}
+	if b.block.ID == "" {
+		b.block.ID = string(provider.NewCallID("toolu_"))
+	}
+	return r.Send(model.CallPiece{ID: artel.CallID(b.block.ID), Name: b.block.Name, Text: text})
 }
 
 func (r *reader) delta(ev event) error {
@@ -203,7 +185,10 @@ func (r *reader) delta(ev event) error {
 		return r.limit(len(ev.Delta.Signature))
 	case "input_json_delta":
 		b.text.WriteString(ev.Delta.PartialJSON)
-		return r.limit(len(ev.Delta.PartialJSON))
+		if err := r.limit(len(ev.Delta.PartialJSON)); err != nil || ev.Delta.PartialJSON == "" {
+			return err
+		}
+		return r.piece(b, ev.Delta.PartialJSON)
 	case "citations_delta":
 		b.citations = append(b.citations, ev.Delta.Citation)
 		return r.limit(len(ev.Delta.Citation))
@@ -223,10 +208,7 @@ func (r *reader) block(index int) *blockBuilder {
 
 // limit bounds the data kept of the answer.
 func (r *reader) limit(n int) error {
-	if r.size += n; r.size > maxKept {
-		return r.failures.Wrong("the answer is larger than 16 MiB")
-	}
-	return nil
+	return r.Keep(n, "the answer is")
 }
 
 // emit yields a fragment of text or thinking.
@@ -244,10 +226,7 @@ func (r *reader) emit(b *blockBuilder, piece string) error {
 	} else {
 		r.hasText = true
 	}
-	if !r.yield(d, nil) {
-		return provider.ErrStopped
-	}
-	return nil
+	return r.Send(d)
 }
 
 // end yields what is known at the end of a block.
@@ -264,23 +243,19 @@ func (r *reader) end(index int) error {
 	case "thinking":
 		d = model.ReasoningDone{Opaque: thinkingState(b.block.Signature)}
 	case "tool_use":
-		call := b.call(r.failures.Service.ID)
+		call := b.call(r.Failures.Service.ID)
 		if call.Name == "" {
-			return r.failures.Broken("the service sent a tool call without a name")
+			return r.Unnamed()
 		}
 		if !json.Valid(call.Arguments) {
 			r.invalidCalls = append(r.invalidCalls, call)
 			return nil
 		}
-		r.called = true
 		d = call
 	default:
 		d = model.ReasoningDone{Opaque: b.raw()}
 	}
-	if !r.yield(d, nil) {
-		return provider.ErrStopped
-	}
-	return nil
+	return r.Send(d)
 }
 
 // call returns the call of a block. Its arguments may not be JSON.
@@ -349,7 +324,7 @@ func (r *reader) finish() error {
 	usage := r.before.Add(r.usage.neutral())
 	switch r.reason {
 	case "":
-		return r.failures.Broken("the stream broke off: it ended without a stop reason")
+		return r.Failures.Broken("the stream broke off: it ended without a stop reason")
 	case "pause_turn":
 		for i, b := range r.blocks {
 			if said := b.text.String(); b.block.Type == "text" && i == len(r.blocks)-1 {
@@ -369,21 +344,16 @@ func (r *reader) finish() error {
 			continue // the arguments are cut off: no call
 		}
 		call.Arguments = provider.MustMarshal(string(call.Arguments))
-		r.called = true
-		if !r.yield(call, nil) {
-			return provider.ErrStopped
+		if err := r.Send(call); err != nil {
+			return err
 		}
-	}
-	if stop == model.StopEnd && r.called {
-		stop = model.StopTools
 	}
 	if w := r.stopDetails; stop == model.StopRefusal && w != nil && w.Explanation != nil && *w.Explanation != "" && !r.hasText {
-		if !r.yield(model.TextDelta(*w.Explanation), nil) {
-			return provider.ErrStopped
+		if err := r.Send(model.TextDelta(*w.Explanation)); err != nil {
+			return err
 		}
 	}
-	r.yield(model.Finish{Reason: stop, Usage: usage}, nil)
-	return nil
+	return r.Finish(stop, usage)
 }
 
 func stopReason(word string) model.StopReason {

@@ -3,6 +3,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -37,7 +38,7 @@ const mostOutput = 32_000
 // or Invalid for media without a digest or type.
 //
 // Cache marks follow the instructions and the end of the last two user turns,
-// before a reminder that the next request does not repeat.
+// before a reminder that the next request does not repeat, unless r.Cache is off.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	return encode(r, blobs, nil, false)
 }
@@ -45,34 +46,32 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 // encode is Encode for a call that continues the paused answer said, or without
 // reasoning if bare.
 func encode(r *model.Request, blobs blob.Store, said paused, bare bool) (*provider.Body, error) {
-	e := encoder{Encoder: provider.NewEncoder("anthropic.Encode", r, blobs), toolsets: map[artel.CallID]string{}}
+	r = toolNames().Fitted(r)
+	e := encoder{Encoder: provider.NewEncoder("anthropic.Encode", r, blobs), toolsets: map[artel.CallID]string{}, cache: r.Cache}
 	form := provider.MessageRules{
 		Results: provider.WithUser, Alternate: true, UserFirst: true, SystemFirst: true, UniqueIDs: true, Own: r.Service.ID,
 		ToolTypes: append(slices.Clone(ImageTypes()), "application/pdf"),
 	}
-	placed := form.Conform(legalParts(r.Messages, r.Service.ID, bare), r.Service.Capabilities)
+	schema, asked := e.format(r)
+	placed := form.Conform(legalParts(asked, r.Service.ID, bare), r.Service.Capabilities)
 	system, messages := split(placed)
 	if n := len(messages); messages[n-1].Role == artel.RoleAssistant {
 		messages = append(messages, model.Message{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: ContinueMessage}}})
 	}
 	e.Body.WriteString(`{"model":`)
 	e.JSON(r.Service.Model)
-	e.Field("max_tokens", outputLimit(r))
+	think := e.thinkingOf(r, messages, bare)
+	e.Field("max_tokens", think.limit)
 	if len(system) > 0 {
 		e.Body.WriteString(`,"system":[`)
 		e.blocks(system, true)
 		e.Body.WriteString("]")
 	}
 	e.tools(r, messages)
-	e.settings(r)
+	e.settings(r, think, schema)
 	e.Body.WriteString(`,"messages":[`)
 	marked := lastUsers(messages)
-	for i, m := range messages {
-		if i > 0 {
-			e.Body.WriteString(",")
-		}
-		e.message(m, slices.Contains(marked, i))
-	}
+	provider.EachOf(&e.Encoder, messages, func(i int, m model.Message) { e.message(m, slices.Contains(marked, i)) })
 	if len(said) > 0 {
 		e.Body.WriteString(`,{"role":"assistant","content":`)
 		e.JSON(said)
@@ -189,11 +188,17 @@ type encoder struct {
 	provider.Encoder
 
 	toolsets map[artel.CallID]string // of calls that belong to one
+	grammar  grammar                 // of the schemas that the API enforces
+	cache    model.CacheTime
 }
 
 // close ends a block, with a cache mark if mark is set.
 func (e *encoder) close(mark bool) {
-	if mark {
+	switch {
+	case !mark || e.cache == model.CacheOff:
+	case e.cache == model.CacheHour:
+		e.Body.WriteString(`,"cache_control":{"type":"ephemeral","ttl":"1h"}`)
+	default:
 		e.Body.WriteString(`,"cache_control":{"type":"ephemeral"}`)
 	}
 	e.Body.WriteString("}")
@@ -227,7 +232,7 @@ func (e *encoder) blocks(parts artel.Parts, mark bool) {
 			e.result(p)
 			e.close(i == marked)
 		case artel.ToolCall:
-			b := Block{Type: "tool_use", ID: callID(p.ID), Name: toolName(p.Name), Input: arguments(p.Arguments)}
+			b := Block{Type: "tool_use", ID: callID(p.ID), Name: p.Name, Input: arguments(p.Arguments)}
 			b.setCaller(p.Opaque)
 			e.toolsets[p.ID] = b.ToolsetName
 			e.JSON(b)
@@ -311,9 +316,7 @@ func (e *encoder) media(m artel.Media) {
 		e.Body.WriteString(`,"source":{"type":"url","url":"` + name.Text + `"}`)
 		return
 	}
-	e.Body.WriteString(`,"source":{"type":"base64","media_type":"` + mediaType + `","data":"`)
-	e.Body.WriteBlob(m.Ref.Digest, m.Size)
-	e.Body.WriteString(`"}`)
+	e.Blob(`,"source":{"type":"base64","media_type":"`+mediaType+`","data":"`, m, `"}`)
 }
 
 // tools writes the tools. If there are calls in the history but no tools, it
@@ -325,6 +328,13 @@ func (e *encoder) tools(r *model.Request, messages []model.Message) {
 		tool := Tool{Name: t.Name, Description: t.Description, InputSchema: t.Schema}
 		if len(tool.InputSchema) == 0 {
 			tool.InputSchema = json.RawMessage(`{"type":"object"}`)
+		}
+		if t.Strict {
+			if schema, ok := enforceable(tool.InputSchema); ok && promises(r.Service.Model) && e.grammar.admitTool(schema) {
+				tool.InputSchema, tool.Strict = schema, &t.Strict
+			} else {
+				e.Drop("tools.strict", model.NotEnforced)
+			}
 		}
 		tools = append(tools, tool)
 	}
@@ -348,8 +358,8 @@ func (e *encoder) tools(r *model.Request, messages []model.Message) {
 func called(messages []model.Message) (names []string) {
 	for _, m := range messages {
 		for _, c := range artel.CallsOf(m.Parts) {
-			if !slices.Contains(names, toolName(c.Name)) {
-				names = append(names, toolName(c.Name))
+			if !slices.Contains(names, c.Name) {
+				names = append(names, c.Name)
 			}
 		}
 	}
@@ -374,21 +384,72 @@ func wireChoice(c model.ToolChoice) *ToolChoice {
 	return out
 }
 
-// settings writes the sampling and the format. Newer models refuse top_p beside a
-// temperature, so only one is written, limited to the dialect's range.
-func (e *encoder) settings(r *model.Request) {
+// settings writes the sampling, the reasoning, the extras and the format.
+func (e *encoder) settings(r *model.Request, think thinking, schema json.RawMessage) {
+	e.sampling(r, think)
 	s := r.Sampling
-	switch {
-	case s.Temperature != nil:
-		e.Field("temperature", min(max(*s.Temperature, 0), 1))
-	case s.TopP != nil:
-		e.Field("top_p", min(max(*s.TopP, 0), 1))
+	stop := slices.DeleteFunc(slices.Clone(s.Stop), Blank)
+	if len(stop) < len(s.Stop) {
+		e.Drop("stop", model.DialectLacks) // the API refuses white space alone
 	}
-	if stop := slices.DeleteFunc(slices.Clone(s.Stop), Blank); len(stop) > 0 {
+	if len(stop) > 0 {
 		e.Field("stop_sequences", stop)
 	}
-	if schema := r.Format.Schema; len(schema) > 0 && promises(r.Service.Model) && Enforceable(schema) {
-		e.Field("output_config", OutputConfig{Format: &OutputFormat{Type: "json_schema", Schema: schema}})
+	config := OutputConfig{Effort: string(think.effort)}
+	if len(schema) > 0 {
+		config.Format = &OutputFormat{Type: "json_schema", Schema: schema}
+	}
+	if config != (OutputConfig{}) {
+		e.Field("output_config", config)
+	}
+	if think.settings != nil {
+		e.Field("thinking", think.settings)
+	}
+	x := r.Extras
+	if x.User != "" && x.SafetyID != "" && x.User != x.SafetyID {
+		e.Drop("safety_identifier", model.TooMany)
+	}
+	if user := cmp.Or(x.User, x.SafetyID); user != "" {
+		e.Field("metadata", Metadata{UserID: artel.Shorten(user, maxUserID)})
+	}
+	if tier := wireTier(x.Tier); tier != "" {
+		e.Field("service_tier", tier)
+	} else if x.Tier != "" {
+		e.Drop("service_tier", model.DialectLacks)
+	}
+}
+
+// maxUserID is the length of the user's id that the API takes.
+const maxUserID = 256
+
+// sampling writes the sampling, limited to the dialect's range. Newer models refuse
+// top_p beside a temperature, so only one is written. With thinking, the API refuses
+// other temperatures than 1, a top_p below 0.95, and top_k.
+func (e *encoder) sampling(r *model.Request, think thinking) {
+	s := r.Sampling
+	drop := func(set bool, field string, reason model.DropReason) bool {
+		if set {
+			e.Drop(field, reason)
+		}
+		return set
+	}
+	if FixedSampling(r.Service.Model) {
+		drop(s.Temperature != nil && *s.Temperature != 1, "temperature", model.ModelLacks)
+		drop(s.TopP != nil && *s.TopP != 1, "top_p", model.ModelLacks)
+		drop(s.TopK != nil, "top_k", model.ModelLacks)
+		return
+	}
+	thinks := think.settings != nil
+	temperature := s.Temperature != nil && !drop(thinks && *s.Temperature != 1, "temperature", model.InConflict)
+	if temperature {
+		e.Field("temperature", min(max(*s.Temperature, 0), 1))
+		drop(*s.Temperature > 1, "temperature", model.OutOfRange)
+	}
+	if s.TopP != nil && !drop(temperature && *s.TopP != 1 || thinks && *s.TopP < 0.95, "top_p", model.InConflict) && !temperature {
+		e.Field("top_p", min(max(*s.TopP, 0), 1))
+	}
+	if s.TopK != nil && !drop(thinks, "top_k", model.InConflict) {
+		e.Field("top_k", *s.TopK)
 	}
 }
 
@@ -409,82 +470,6 @@ func callID(id artel.CallID) string {
 		return string(id)
 	}
 	return provider.HashID("toolu_", id)
-}
-
-// toolName returns the name of a call in the history in the form that the API
-// takes.
-func toolName(name string) string {
-	fitted := strings.Map(func(r rune) rune {
-		if plain(r) {
-			return r
-		}
-		return '_'
-	}, name)
-	if fitted == "" {
-		return "unnamed"
-	}
-	return fitted[:min(len(fitted), MaxName)]
-}
-
-// promises reports whether the API can enforce a schema for a model: not before
-// Claude 4.1, and unknown for models of others behind the dialect.
-//
-// Source: "Structured outputs" of the Claude documentation.
-func promises(model string) bool {
-	name := strings.ToLower(model)
-	if !strings.Contains(name, "claude") {
-		return false
-	}
-	return !slices.ContainsFunc([]string{
-		"claude-2", "claude-instant", "claude-3", "claude-v", "sonnet-4-0", "opus-4-0",
-		"sonnet-4-2025", "opus-4-2025", "sonnet-4@2025", "opus-4@2025",
-	}, func(old string) bool { return strings.Contains(name, old) })
-}
-
-// Enforceable reports whether the API takes a schema: its objects allow no further
-// properties, and it uses no unsupported constraints.
-func Enforceable(schema json.RawMessage) bool {
-	var v any
-	return json.Unmarshal(schema, &v) == nil && enforced(v)
-}
-
-func enforced(v any) bool {
-	object, ok := v.(map[string]any)
-	if !ok {
-		return false // the schema true allows everything
-	}
-	for _, word := range []string{
-		"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
-		"maxItems", "uniqueItems", "minProperties", "maxProperties", "patternProperties", "not", "if", "oneOf",
-	} {
-		if _, there := object[word]; there {
-			return false
-		}
-	}
-	if n, there := object["minItems"].(float64); there && n > 1 {
-		return false
-	}
-	if object["type"] == "object" && object["additionalProperties"] != false {
-		return false
-	}
-	for _, word := range []string{"properties", "$defs", "definitions"} {
-		inner, _ := object[word].(map[string]any)
-		for _, sub := range inner {
-			if !enforced(sub) {
-				return false
-			}
-		}
-	}
-	for _, word := range []string{"anyOf", "allOf"} {
-		inner, _ := object[word].([]any)
-		for _, sub := range inner {
-			if !enforced(sub) {
-				return false
-			}
-		}
-	}
-	items, there := object["items"]
-	return !there || enforced(items)
 }
 
 // arguments returns the arguments of a call as a JSON object; arguments that are

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"github.com/artelhq/artel/model"
 	rules "github.com/artelhq/artel/model/fake/rules/anthropic"
 	"github.com/artelhq/artel/model/provider/anthropic"
+	"github.com/artelhq/artel/model/provider/providertest"
 )
 
 // native is a service of the dialect that takes what the API takes.
@@ -27,27 +27,19 @@ func native() model.Service {
 	yes := model.Fact[bool]{Value: true, Source: model.FromDialect}
 	c := model.TextOnly()
 	c.ToolImage, c.ToolFile = yes, yes
-	return model.Service{ID: "mine", Dialect: model.Anthropic, Model: "claude-sonnet-5", Capabilities: c}
+	return model.Service{ID: "mine", Dialect: model.Anthropic, Model: "claude-sonnet-4-5", Capabilities: c}
 }
 
-// encoded is the body of a request, as it is sent.
-func encoded(ctx context.Context, t rapid.TB, r *model.Request, blobs blob.Store) []byte {
+// encoded returns the body of a request.
+func encoded(t providertest.TB, r *model.Request, blobs blob.Store) []byte {
 	t.Helper()
-	body, err := anthropic.Encode(r, blobs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(body.Open(ctx))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return []byte(providertest.Encoded(t, anthropic.Encode, r, blobs))
 }
 
 // sent returns the messages of a body.
 func sent(t *testing.T, r *model.Request, blobs blob.Store) (string, *model.Request) {
 	t.Helper()
-	b := encoded(t.Context(), t, r, blobs)
+	b := encoded(t, r, blobs)
 	if err := rules.ValidateJSON(b); err != nil {
 		t.Fatalf("%v: %s", err, b)
 	}
@@ -95,7 +87,7 @@ func TestEncode(t *testing.T) {
 		Format:    model.Format{Schema: json.RawMessage(`{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"integer"}},"additionalProperties":false}`)},
 		Sampling:  model.Sampling{Temperature: &two, TopP: &half, Stop: []string{"\n", "END"}},
 	}
-	const want = `{"model":"claude-sonnet-5","max_tokens":100,` +
+	const want = `{"model":"claude-sonnet-4-5","max_tokens":100,` +
 		`"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}},{"type":"text","text":"<system-reminder>\nIt is late.\n</system-reminder>"}],` +
 		`"tools":[{"name":"look","description":"Looks.","input_schema":{"type":"object"}},{"name":"bare","input_schema":{"type":"object"}}],` +
 		`"tool_choice":{"type":"tool","name":"look","disable_parallel_tool_use":true},` +
@@ -104,7 +96,7 @@ func TestEncode(t *testing.T) {
 		`"messages":[{"role":"user","content":[{"type":"text","text":"Look, <b>&","cache_control":{"type":"ephemeral"}}]},` +
 		`{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"text","text":"I look."},{"type":"redacted_thinking","data":"ZGF0YQ=="},` +
 		`{"type":"tool_use","id":"toolu_cc2a4d0a1b5e05ab94bd7a54","name":"look","input":{"q":1},"toolset_name":"browser"},` +
-		`{"type":"tool_use","id":"b","name":"gone_away","input":{"invalid_arguments":"{ broken"}}]},` +
+		`{"type":"tool_use","id":"b","name":"gone_away_d3f3f4826b23","input":{"invalid_arguments":"{ broken"}}]},` +
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_cc2a4d0a1b5e05ab94bd7a54","toolset_name":"browser","content":[{"type":"text","text":"seen"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"UE5HIQ=="}}]},` +
 		`{"type":"tool_result","tool_use_id":"b","content":"no result: the call was interrupted before it answered","is_error":true},` +
 		`{"type":"text","text":"<system-reminder>\nNow.\n</system-reminder>"},{"type":"text","text":"And this?"},` +
@@ -177,8 +169,11 @@ func TestEncodeSettings(t *testing.T) {
 		"of an old model":     {model.Request{Service: old, Format: schema(closed)}, "", "output_config"},
 		"an open schema":      {model.Request{Format: schema(`{"type":"object"}`)}, "", "output_config"},
 		"open inside":         {model.Request{Format: schema(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object"}}},"additionalProperties":false}`)}, "", "output_config"},
-		"a bounded schema":    {model.Request{Format: schema(`{"type":"object","properties":{"a":{"type":"integer","minimum":1}},"additionalProperties":false}`)}, "", "output_config"},
-		"any JSON":            {model.Request{Format: model.Format{JSON: true}}, "", "output_config"},
+		"a bounded schema":    {model.Request{Format: schema(`{"type":"object","properties":{"a":{"type":"integer","minimum":1}},"additionalProperties":false}`)}, `"a":{"type":"integer","description":"{minimum: 1}"}`, ""},
+		"a map":               {model.Request{Format: schema(`{"type":"object","additionalProperties":{"type":"integer"}}`)}, `It conforms to this JSON Schema:`, "output_config"},
+		"itself inside":       {model.Request{Format: schema(`{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"object","properties":{"next":{"$ref":"#/$defs/n"}}}}}`)}, "JSON Schema", "output_config"},
+		"a strict tool":       {model.Request{Tools: []model.ToolSpec{{Name: "f", Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","maxLength":3,"description":"A."}}}`), Strict: true}}}, `"a":{"type":"string","description":"A.\n\n{maxLength: 3}"}},"additionalProperties":false},"strict":true`, ""},
+		"any JSON":            {model.Request{Format: model.Format{JSON: true}}, "Answer with JSON alone", "output_config"},
 		"ends with the model": {model.Request{Messages: []model.Message{user("x"), {Role: artel.RoleAssistant, Parts: artel.Parts{artel.Text{Text: "I "}}}}}, anthropic.ContinueMessage, ""},
 		"nothing at all":      {model.Request{Messages: []model.Message{{Role: artel.RoleSystem, Parts: artel.Parts{artel.Text{Text: "Be."}}}}}, `"system":[{"type":"text","text":"Be."`, ""},
 	} {
@@ -274,11 +269,11 @@ func TestHistories(t *testing.T) {
 		if rapid.Bool().Draw(rt, "tools") {
 			r.Tools = []model.ToolSpec{{Name: "look"}}
 		}
-		body := encoded(t.Context(), rt, r, blobs)
+		body := encoded(rt, r, blobs)
 		if err := rules.ValidateJSON(body); err != nil {
 			rt.Fatalf("%v: %s", err, body)
 		}
-		if !bytes.Equal(body, encoded(t.Context(), rt, r, blobs)) {
+		if !bytes.Equal(body, encoded(rt, r, blobs)) {
 			rt.Fatal("the same request gives another body")
 		}
 		for _, s := range texts {

@@ -8,7 +8,12 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
+	"sync"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -40,7 +45,7 @@ func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Reques
 		}
 		return nil, Bad("", "The request body is not valid JSON: %v", err)
 	}
-	req.extraction = extraction
+	req.Decoded = provider.NewDecoded(extraction)
 	return req, nil
 }
 
@@ -76,15 +81,6 @@ func Payloads(path []string) provider.Encoding {
 	return provider.TypedBase64
 }
 
-// Extraction returns the JSON of the request and its payloads, both empty if it was
-// not decoded.
-func (r *Request) Extraction() *provider.Extraction {
-	if r.extraction == nil {
-		return &provider.Extraction{}
-	}
-	return r.extraction
-}
-
 // payload returns the bytes of a base64 source.
 func (r *Request) payload(s *Source) provider.Payload { return r.Extraction().Base64(s.Data) }
 
@@ -94,14 +90,27 @@ func (r *Request) payload(s *Source) provider.Payload { return r.Extraction().Ba
 //
 // Reasoning and calls keep the state that the service signed. A request does not
 // name that service, so their Service is empty unless an [Answer] wrote it. Blocks
-// of tools that ran at the service become reasoning with state only.
+// of tools that ran at the service become reasoning with state only, and are in
+// Dropped. Tools that the client runs become functions of the same name, those that
+// the API defines too.
 func (r *Request) Neutral() *model.Request {
+	text := gjson.ParseBytes(r.Extraction().JSON())
 	out := &model.Request{
 		Service: model.Service{Dialect: model.Anthropic, Model: r.Model, Capabilities: model.TextOnly()},
-		Choice:  r.ToolChoice.neutral(),
 		Sampling: model.Sampling{
-			Temperature: r.Temperature, TopP: r.TopP, Stop: r.StopSequences,
+			Temperature: r.Temperature, TopP: r.TopP, TopK: r.TopK, Stop: r.StopSequences,
 		},
+		Reasoning: r.reasoning(),
+		Dropped:   append(provider.Unread(text, "", readFields(), nil), r.unreadInBlocks(text)...),
+	}
+	if r.Metadata != nil {
+		out.Extras.User = r.Metadata.UserID
+	}
+	switch r.ServiceTier {
+	case "standard_only":
+		out.Extras.Tier = "default"
+	default:
+		out.Extras.Tier = r.ServiceTier
 	}
 	if r.MaxTokens != nil {
 		out.MaxOutput = *r.MaxTokens
@@ -109,16 +118,39 @@ func (r *Request) Neutral() *model.Request {
 	if r.OutputConfig != nil && r.OutputConfig.Format != nil {
 		out.Format = model.Format{JSON: true, Schema: r.OutputConfig.Format.Schema, Strict: true}
 	}
-	for _, t := range r.Tools {
-		if t.Type == "" || t.Type == "custom" {
-			out.Tools = append(out.Tools, model.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.InputSchema})
-		}
-	}
+	r.tools(out)
 	if system := r.parts(r.System.All()); len(system) > 0 {
 		out.Messages = append(out.Messages, model.Message{Role: artel.RoleSystem, Parts: system})
 	}
 	for _, m := range r.Messages {
 		out.Messages = append(out.Messages, r.messages(m)...)
+		for _, b := range m.Content.Blocks {
+			if d := (model.Drop{Field: "messages." + artel.Shorten(b.Type, 100), Reason: model.NotTranslated}); ofService(b.Type) && !slices.Contains(out.Dropped, d) {
+				out.Dropped = append(out.Dropped, d)
+			}
+		}
+	}
+	return out
+}
+
+var readFields = sync.OnceValue(func() map[string]bool { return provider.Fields(reflect.TypeFor[Request]()) })
+
+// reasoning returns how much the model is to think, and whether the client reads it.
+func (r *Request) reasoning() (out model.Reasoning) {
+	if r.OutputConfig != nil {
+		out.Effort = model.Effort(r.OutputConfig.Effort)
+	}
+	if r.Thinking == nil {
+		return out
+	}
+	switch r.Thinking.Type {
+	case "disabled":
+		return model.Reasoning{Effort: model.EffortNone}
+	case "enabled":
+		out.Budget = r.Thinking.BudgetTokens
+	}
+	if out.Show = r.Thinking.Display != "omitted"; out.Show {
+		out.Summary = "auto"
 	}
 	return out
 }
@@ -172,15 +204,8 @@ func (r *Request) messages(m Message) []model.Message {
 
 func (r *Request) result(b Block) artel.ToolResult {
 	res := artel.ToolResult{CallID: artel.CallID(b.ToolUseID), IsError: b.IsError}
-	var texts []string
-	for _, p := range r.parts(b.Content.All()) {
-		switch p := p.(type) {
-		case artel.Text:
-			texts = append(texts, p.Text)
-		case artel.Media:
-			res.Parts = append(res.Parts, p)
-		}
-	}
+	texts, media := provider.SplitParts(r.parts(b.Content.All()))
+	res.Parts = media
 	res.Content = strings.Join(texts, "\n\n")
 	return res
 }
@@ -206,11 +231,13 @@ func (r *Request) parts(blocks []Block) artel.Parts {
 		case "tool_reference":
 			out = append(out, artel.Text{Text: "[tool " + artel.Shorten(b.ToolName, 200) + "]"})
 		case "tool_result": // handled by messages
+		case "compaction":
+			for _, s := range b.Content.All() {
+				out = append(out, artel.Text{Text: "Summary of the conversation so far:\n\n" + s.Text})
+			}
 		default:
 			if ofService(b.Type) {
 				out = append(out, artel.Reasoning{Opaque: b.Raw})
-			} else {
-				out = append(out, artel.Text{Text: string(b.Raw)})
 			}
 		}
 	}
@@ -219,7 +246,7 @@ func (r *Request) parts(blocks []Block) artel.Parts {
 
 // ofService reports whether a block belongs to a tool that runs at the service.
 func ofService(kind string) bool {
-	return kind == "server_tool_use" || kind == "mcp_tool_use" || kind == "compaction" ||
+	return slices.Contains([]string{"server_tool_use", "mcp_tool_use", "mcp_tool_listing", "fallback"}, kind) ||
 		kind != "tool_result" && strings.HasSuffix(kind, "_tool_result")
 }
 

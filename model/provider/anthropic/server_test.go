@@ -24,6 +24,7 @@ import (
 	rules "github.com/artelhq/artel/model/fake/rules/anthropic"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/anthropic"
+	"github.com/artelhq/artel/model/provider/providertest"
 )
 
 func decoding() provider.DecodeOptions { return provider.DecodeOptions{} }
@@ -53,6 +54,11 @@ func TestNeutral(t *testing.T) {
 		Format:   model.Format{JSON: true, Schema: json.RawMessage(`{"type":"object"}`), Strict: true},
 		Sampling: model.Sampling{Temperature: &half, TopP: &most, Stop: []string{"END"}},
 		Tools:    []model.ToolSpec{{Name: "f", Description: "F.", Schema: json.RawMessage(`{"type":"object"}`)}},
+		Dropped: []model.Drop{
+			{Field: "tools.web_search_20250305", Reason: model.NotTranslated},
+			{Field: "messages.server_tool_use", Reason: model.NotTranslated},
+			{Field: "messages.web_search_tool_result", Reason: model.NotTranslated},
+		},
 		Messages: []model.Message{
 			{Role: artel.RoleSystem, Parts: artel.Parts{artel.Text{Text: "Be"}, artel.Text{Text: "brief."}}},
 			{Role: artel.RoleUser, Parts: artel.Parts{
@@ -87,10 +93,12 @@ func TestAnswerStream(t *testing.T) {
 	var b strings.Builder
 	flushed := 0
 	a := anthropic.Answer{ID: "msg_1", Model: "m", InputTokens: 5}
-	err := a.Stream(&b, func() error { flushed++; return nil }, each(
+	err := a.Stream(&b, func() error { flushed++; return nil }, providertest.Each(
 		model.ReasoningDelta("Hm"), model.ReasoningDelta("."), model.ReasoningDone{Opaque: json.RawMessage(`{"type":"thinking","signature":"c2ln"}`)},
 		model.ReasoningDone{Opaque: json.RawMessage(`{"type":"redacted_thinking","data":"ZA=="}`)},
-		model.TextDelta("I <look>."), model.CallDelta{ID: "toolu_1", Name: "f", Arguments: json.RawMessage(`{"q":"é"}`)},
+		model.TextDelta("I <look>."),
+		model.CallPiece{ID: "toolu_1", Name: "f"}, model.CallPiece{ID: "toolu_1", Name: "f", Text: `{"q":`}, model.CallPiece{ID: "toolu_1", Name: "f", Text: `"é"}`},
+		model.CallDelta{ID: "toolu_1", Name: "f", Arguments: json.RawMessage(`{"q":"é"}`)},
 		model.Finish{Reason: model.StopTools, Usage: artel.Usage{Calls: 1, InputTokens: 33, CachedTokens: 20, StoredTokens: 3, OutputTokens: 7, ThoughtTokens: 4}},
 	))
 	if err != nil {
@@ -256,7 +264,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		deltas = append(deltas, model.Finish{Reason: model.StopEnd})
 		a := anthropic.Answer{ID: "msg_1", Model: "m", Service: "up"}
-		whole, err := a.Whole(each(deltas...))
+		whole, err := a.Whole(providertest.Each(deltas...))
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -277,7 +285,7 @@ func TestRoundTrip(t *testing.T) {
 			rt.Fatalf("whole: -want +got\n%s", diff)
 		}
 		var b bytes.Buffer
-		if err := a.Stream(&b, nil, each(deltas...)); err != nil {
+		if err := a.Stream(&b, nil, providertest.Each(deltas...)); err != nil {
 			rt.Fatal(err)
 		}
 		text := ""
@@ -287,7 +295,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 		}
 		heard, called := "", 0
-		for d, err := range anthropic.New(anthropic.Options{Client: playing(b.Bytes())}).Generate(t.Context(), &model.Request{Service: model.Service{ID: "s", BaseURL: "http://x", Model: "m"}, Messages: []model.Message{user("x")}}) {
+		for d, err := range anthropic.New(anthropic.Options{Client: providertest.Canned(b.String())}).Generate(t.Context(), &model.Request{Service: model.Service{ID: "s", BaseURL: "http://x", Model: "m"}, Messages: []model.Message{user("x")}}) {
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -320,7 +328,7 @@ func TestLargeMedia(t *testing.T) {
 			return
 		}
 		got = req.Neutral()
-		_ = anthropic.Answer{}.Stream(w, nil, each(model.TextDelta("ok"), model.Finish{Reason: model.StopEnd}))
+		_ = anthropic.Answer{}.Stream(w, nil, providertest.Each(model.TextDelta("ok"), model.Finish{Reason: model.StopEnd}))
 	}))
 	defer srv.Close()
 	defer srv.Client().CloseIdleConnections()
@@ -383,38 +391,11 @@ func FuzzDecode(f *testing.F) {
 }
 
 func FuzzStream(f *testing.F) {
-	f.Add([]byte(stream(started, begin(0, `{"type":"text","text":""}`), ping, delta(0, `{"type":"text_delta","text":"Hi"}`), over(0), ends("end_turn"), stopped)))
-	f.Add([]byte(stream(started, begin(0, `{"type":"tool_use","id":"a","name":"f","input":{}}`), delta(0, `{"type":"input_json_delta","partial_json":"{"}`), over(0), ends("pause_turn"), stopped)))
-	f.Add([]byte(`{"content":[{"type":"thinking","thinking":"x","signature":"s"}],"stop_reason":"end_turn"}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		ended := false
-		for d, err := range anthropic.New(anthropic.Options{Client: playing(body)}).Generate(t.Context(), &model.Request{Service: model.Service{ID: "s", BaseURL: "http://x", Model: "m"}, Messages: []model.Message{user("x")}}) {
-			if ended {
-				t.Fatal("it continues after its end")
-			}
-			_, finished := d.(model.Finish)
-			ended = err != nil || finished
-			if c, ok := d.(model.CallDelta); ok && !json.Valid(c.Arguments) {
-				t.Fatalf("arguments %s", c.Arguments)
-			}
-		}
-		if !ended {
-			t.Fatal("it has no end")
-		}
-	})
+	f.Add(stream(started, begin(0, `{"type":"text","text":""}`), ping, delta(0, `{"type":"text_delta","text":"Hi"}`), over(0), ends("end_turn"), stopped))
+	f.Add(stream(started, begin(0, `{"type":"tool_use","id":"a","name":"f","input":{}}`), delta(0, `{"type":"input_json_delta","partial_json":"{"}`), over(0), ends("pause_turn"), stopped))
+	f.Add(`{"content":[{"type":"thinking","thinking":"x","signature":"s"}],"stop_reason":"end_turn"}`)
+	f.Fuzz(func(t *testing.T, body string) { providertest.CheckAnswer(t, dialect(t), "", body) })
 }
-
-// playing is a client that gets one answer, whatever it asks.
-func playing(body []byte) *http.Client {
-	return &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		return &http.Response{StatusCode: 200, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
-	})}
-}
-
-type tripper func(*http.Request) (*http.Response, error)
-
-func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func sum(b []byte) [32]byte { return sha256.Sum256(b) }
 

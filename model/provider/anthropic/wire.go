@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/artelhq/artel/model/provider"
 )
@@ -31,12 +30,15 @@ type Request struct {
 	ToolChoice    *ToolChoice   `json:"tool_choice,omitempty"`
 	Temperature   *float64      `json:"temperature,omitempty"`
 	TopP          *float64      `json:"top_p,omitempty"`
+	TopK          *int          `json:"top_k,omitempty"`
 	StopSequences []string      `json:"stop_sequences,omitempty"`
+	Metadata      *Metadata     `json:"metadata,omitempty"`
+	ServiceTier   string        `json:"service_tier,omitempty"` // auto, standard_only
 	Thinking      *Thinking     `json:"thinking,omitempty"`
 	OutputConfig  *OutputConfig `json:"output_config,omitempty"`
 	CacheControl  *CacheControl `json:"cache_control,omitempty"`
 
-	extraction *provider.Extraction // nil: not decoded from JSON
+	provider.Decoded
 }
 
 // A Message is one entry of messages.
@@ -73,16 +75,7 @@ func (c Content) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON accepts a string, a list of objects, or null.
 func (c *Content) UnmarshalJSON(data []byte) error {
 	*c = Content{}
-	switch data = bytes.TrimSpace(data); {
-	case len(data) > 0 && data[0] == '"':
-		return json.Unmarshal(data, &c.Text)
-	case len(data) > 0 && data[0] == '[':
-		c.Blocks = []Block{}
-		return json.Unmarshal(data, &c.Blocks)
-	case string(data) == "null":
-		return nil
-	}
-	return errContent
+	return provider.StringOrList(data, &c.Text, &c.Blocks, errContent)
 }
 
 var errContent = errors.New("content is neither a string nor a list of blocks")
@@ -105,7 +98,7 @@ type Block struct {
 	Caller      json.RawMessage // tool_use: what made the call, if not the model itself
 	ToolsetName string          // tool_use, tool_result
 	ToolUseID   string          // tool_result, and the results of tools of the service
-	Content     Content         // tool_result, search_result
+	Content     Content         // tool_result, search_result, compaction
 	IsError     bool            // tool_result
 	FileID      string          // container_upload
 	ToolName    string          // tool_reference
@@ -199,8 +192,8 @@ func (b *Block) UnmarshalJSON(data []byte) error {
 				return err
 			}
 		}
-	case "tool_result", "search_result":
-		if b.Type == "search_result" {
+	case "tool_result", "search_result", "compaction":
+		if b.Type != "tool_result" {
 			b.Raw = bytes.Clone(data)
 		}
 		if len(w.Content) > 0 {
@@ -251,6 +244,8 @@ type Tool struct {
 	InputSchema  json.RawMessage `json:"input_schema,omitempty"` // a JSON Schema of type object
 	Strict       *bool           `json:"strict,omitempty"`
 	CacheControl *CacheControl   `json:"cache_control,omitempty"`
+	Width        int             `json:"display_width_px,omitempty"` // of the screen of a computer
+	Height       int             `json:"display_height_px,omitempty"`
 }
 
 // A ToolChoice says which tools the model may or must call.
@@ -265,6 +260,11 @@ type Thinking struct {
 	Type         string `json:"type"` // enabled, disabled, adaptive, between_tools
 	BudgetTokens int    `json:"budget_tokens,omitempty"`
 	Display      string `json:"display,omitempty"`
+}
+
+// Metadata names the client's user.
+type Metadata struct {
+	UserID string `json:"user_id,omitempty"`
 }
 
 // OutputConfig is the required form of the answer.
@@ -301,84 +301,4 @@ type StopDetails struct {
 	Type        string  `json:"type"` // refusal
 	Category    *string `json:"category"`
 	Explanation *string `json:"explanation"`
-}
-
-// Usage counts tokens. InputTokens were neither read from the cache nor written to
-// it.
-type Usage struct {
-	InputTokens              int64          `json:"input_tokens"`
-	CacheCreationInputTokens int64          `json:"cache_creation_input_tokens"`
-	CacheReadInputTokens     int64          `json:"cache_read_input_tokens"`
-	OutputTokens             int64          `json:"output_tokens"`
-	OutputTokensDetails      *OutputDetails `json:"output_tokens_details,omitempty"`
-}
-
-// OutputDetails counts the tokens of the reasoning.
-type OutputDetails struct {
-	ThinkingTokens int64 `json:"thinking_tokens"`
-}
-
-// An APIError is a refusal in the API's own form. Its Error is the message.
-type APIError struct {
-	Status  int    `json:"-"` // HTTP
-	Type    string `json:"type"`
-	Message string `json:"message"`
-}
-
-// Error returns the message.
-func (e *APIError) Error() string { return e.Message }
-
-// MarshalBody returns the body of the HTTP response, and the data of an error
-// event. requestID may be empty.
-func (e *APIError) MarshalBody(requestID string) []byte {
-	b, err := json.Marshal(struct {
-		Type      string    `json:"type"`
-		Error     *APIError `json:"error"`
-		RequestID *string   `json:"request_id,omitempty"`
-	}{"error", e, optional(requestID)})
-	if err != nil { // of strings alone
-		return []byte(`{"type":"error","error":{"type":"api_error","message":"` + http.StatusText(e.Status) + `"}}`)
-	}
-	return b
-}
-
-// StatusOverloaded is the API's status of an overloaded service.
-const StatusOverloaded = 529
-
-// Refused makes the error of a status, with the matching type.
-func Refused(status int, format string, args ...any) *APIError {
-	e := &APIError{Status: status, Type: "api_error", Message: fmt.Sprintf(format, args...)}
-	switch status {
-	case http.StatusUnauthorized:
-		e.Type = "authentication_error"
-	case http.StatusPaymentRequired:
-		e.Type = "billing_error"
-	case http.StatusForbidden:
-		e.Type = "permission_error"
-	case http.StatusNotFound:
-		e.Type = "not_found_error"
-	case http.StatusRequestEntityTooLarge:
-		e.Type = "request_too_large"
-	case http.StatusTooManyRequests:
-		e.Type = "rate_limit_error"
-	case http.StatusGatewayTimeout:
-		e.Type = "timeout_error"
-	case http.StatusServiceUnavailable, StatusOverloaded:
-		e.Type = "overloaded_error"
-	default:
-		if status/100 == 4 {
-			e.Type = "invalid_request_error"
-		}
-	}
-	return e
-}
-
-// Bad makes an "invalid_request_error" of status 400. at is the place in the
-// request, such as "messages.0.content.1"; it may be empty.
-func Bad(at, format string, args ...any) *APIError {
-	if at != "" {
-		format = "%s: " + format
-		args = append([]any{at}, args...)
-	}
-	return Refused(http.StatusBadRequest, format, args...)
 }

@@ -155,7 +155,7 @@ func (f fault) err(r *model.Request) error {
 }
 
 func failures(r *model.Request) provider.Failures {
-	return provider.Failures{Op: "demo.Generate", Service: r.Service}
+	return provider.Failures{Op: "demo.Generate", Service: &r.Service}
 }
 
 // fail returns err as an error of a provider.

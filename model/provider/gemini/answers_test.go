@@ -3,7 +3,6 @@
 package gemini_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,49 +13,8 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/gemini"
+	"github.com/artelhq/artel/model/provider/providertest"
 )
-
-// told writes what an answer came to on one line.
-func told(t *testing.T, mediaType, body string) string {
-	t.Helper()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", mediaType)
-		_, _ = io.WriteString(w, body)
-	}))
-	defer srv.Close()
-	defer srv.Client().CloseIdleConnections()
-	var out strings.Builder
-	r := &model.Request{
-		Service:  model.Service{ID: "s", BaseURL: srv.URL, Model: "gemini-3-pro"},
-		Messages: []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: "hi"}}}},
-		Tools:    []model.ToolSpec{{Name: "1 odd tool"}},
-	}
-	for d, err := range gemini.New(gemini.Options{Client: srv.Client()}).Generate(t.Context(), r) {
-		switch d := d.(type) {
-		case nil:
-			c, _ := errors.AsType[*model.CallError](err)
-			fmt.Fprintf(&out, "!%s transient=%v %s", artel.KindOf(err), c.Transient, c.Message)
-		case model.TextDelta:
-			fmt.Fprintf(&out, "%q ", string(d))
-		case model.ReasoningDelta:
-			fmt.Fprintf(&out, "(%s) ", string(d))
-		case model.ReasoningDone:
-			fmt.Fprintf(&out, "/%s ", d.Opaque)
-		case model.CallDelta:
-			id := string(d.ID)
-			if strings.HasPrefix(id, "call_") && len(id) == 29 {
-				id = "new"
-			}
-			fmt.Fprintf(&out, "%s:%s%s%s ", id, d.Name, d.Arguments, d.Opaque)
-			if (d.Service == "s") != (d.Opaque != nil) {
-				t.Errorf("the state %s is of %q", d.Opaque, d.Service)
-			}
-		case model.Finish:
-			fmt.Fprintf(&out, "%s %d/%d", d.Reason, d.Usage.InputTokens, d.Usage.OutputTokens)
-		}
-	}
-	return out.String()
-}
 
 // stream makes events of the candidates' JSON.
 func stream(candidates ...string) string {
@@ -84,18 +42,18 @@ func TestAnswers(t *testing.T) {
 	for name, c := range map[string]struct{ mediaType, body, want string }{
 		"text":                          {events, stream(parts("", hi), parts("STOP", `{"text":"!"}`)), `"hi" "!" end 0/0`},
 		"a reason in every piece":       {events, stream(parts("STOP", hi), parts("STOP", `{"text":"!"}`)), `"hi" "!" end 0/0`},
-		"one response":                  {one, `{"candidates":[` + parts("STOP", hi) + `],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2,"thoughtsTokenCount":3,"toolUsePromptTokenCount":1}}`, `"hi" end 6/5`},
+		"one response":                  {one, `{"candidates":[` + parts("STOP", hi) + `],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2,"thoughtsTokenCount":3,"toolUsePromptTokenCount":1}}`, `"hi" end 6/5 cached=0 stored=0 thought=3`},
 		"a list":                        {one, "[{\"candidates\":[" + parts("", hi) + "]}\n,\r\n{\"candidates\":[" + end + "]}]", `"hi" end 0/0`},
 		"a list that ends early":        {one, `[{"candidates":[` + parts("STOP", hi) + `]}`, `"hi" !unavailable transient=true the answer is not valid JSON: EOF`},
 		"an empty list":                 {one, `[]`, `!unavailable transient=true the stream broke off: it ended without a finish reason`},
-		"thoughts, and what follows":    {events, stream(parts("", `{"text":"hm","thought":true}`), parts("", `{"text":" so","thought":true}`, hi), end), `(hm) ( so) / "hi" end 0/0`},
-		"a signed thought":              {events, stream(parts("STOP", `{"text":"hm","thought":true,"thoughtSignature":"c2ln"}`, hi)), `(hm) /{"thoughtSignature":"c2ln","thought":true} "hi" end 0/0`},
-		"a signed text":                 {events, stream(parts("", `{"text":"a","thoughtSignature":"c2ln"}`), parts("STOP", `{"text":"b"}`)), `"a" "b" /{"thoughtSignature":"c2ln"} end 0/0`},
-		"a signature by itself":         {events, stream(parts("", hi), parts("STOP", `{"text":"","thoughtSignature":"c2ln"}`)), `"hi" /{"thoughtSignature":"c2ln"} end 0/0`},
-		"a signature without text":      {events, stream(parts("", hi), parts("STOP", `{"thoughtSignature":"c2ln"}`)), `"hi" /{"thoughtSignature":"c2ln"} end 0/0`},
-		"calls":                         {events, stream(parts("", hi, `{"functionCall":{"name":"f","args":{"a":1}},"thoughtSignature":"c2ln"}`), parts("STOP", `{"functionCall":{"id":"x","name":"g"}}`)), `"hi" new:f{"a":1}{"thoughtSignature":"c2ln"} x:g{} tools 0/0`},
-		"a signed text before a call":   {events, stream(parts("STOP", `{"text":"a","thoughtSignature":"c2ln"}`, `{"functionCall":{"name":"f"}}`)), `"a" /{"thoughtSignature":"c2ln"} new:f{} tools 0/0`},
-		"a thought before a call":       {events, stream(parts("STOP", `{"text":"hm","thought":true}`, `{"functionCall":{"name":"f","args":null}}`)), `(hm) / new:f{} tools 0/0`},
+		"thoughts, and what follows":    {events, stream(parts("", `{"text":"hm","thought":true}`), parts("", `{"text":" so","thought":true}`, hi), end), `(hm) ( so) <> "hi" end 0/0`},
+		"a signed thought":              {events, stream(parts("STOP", `{"text":"hm","thought":true,"thoughtSignature":"c2ln"}`, hi)), `(hm) <{"thoughtSignature":"c2ln","thought":true}> "hi" end 0/0`},
+		"a signed text":                 {events, stream(parts("", `{"text":"a","thoughtSignature":"c2ln"}`), parts("STOP", `{"text":"b"}`)), `"a" "b" <{"thoughtSignature":"c2ln"}> end 0/0`},
+		"a signature by itself":         {events, stream(parts("", hi), parts("STOP", `{"text":"","thoughtSignature":"c2ln"}`)), `"hi" <{"thoughtSignature":"c2ln"}> end 0/0`},
+		"a signature without text":      {events, stream(parts("", hi), parts("STOP", `{"thoughtSignature":"c2ln"}`)), `"hi" <{"thoughtSignature":"c2ln"}> end 0/0`},
+		"calls":                         {events, stream(parts("", hi, `{"functionCall":{"name":"f","args":{"a":1}},"thoughtSignature":"c2ln"}`), parts("STOP", `{"functionCall":{"id":"x","name":"g"}}`)), `"hi" new:f{"a":1}{"thoughtSignature":"c2ln"}kit x:g{} tools 0/0`},
+		"a signed text before a call":   {events, stream(parts("STOP", `{"text":"a","thoughtSignature":"c2ln"}`, `{"functionCall":{"name":"f"}}`)), `"a" <{"thoughtSignature":"c2ln"}> new:f{} tools 0/0`},
+		"a thought before a call":       {events, stream(parts("STOP", `{"text":"hm","thought":true}`, `{"functionCall":{"name":"f","args":null}}`)), `(hm) <> new:f{} tools 0/0`},
 		"a tool by its name here":       {events, stream(parts("STOP", `{"functionCall":{"name":"_1_odd_tool_2ec778efe715"}}`)), `new:1 odd tool{} tools 0/0`},
 		"a call without a name":         {events, stream(parts("STOP", `{"functionCall":{}}`)), `!unavailable transient=true the service sent a tool call without a name`},
 		"out of tokens":                 {events, stream(parts("MAX_TOKENS", hi)), `"hi" length 0/0`},
@@ -124,7 +82,8 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := told(t, c.mediaType, c.body); got != c.want {
+			got := providertest.Answer(t, dialect("gemini-3-pro"), c.mediaType, c.body, model.ToolSpec{Name: "1 odd tool"})
+			if got != c.want {
 				t.Errorf("\ngot  %s\nwant %s", got, c.want)
 			}
 		})

@@ -14,31 +14,22 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-const (
-	maxArguments = 16 << 20 // of all tool calls of one answer, in bytes
-)
-
 // reader reads an answer and yields its deltas.
 type reader struct {
-	failures provider.Failures
-	names    map[string]string // of tools, by wire name
-	yield    func(model.Delta, error) bool
+	provider.DeltaWriter
 
-	hasContent bool            // a delta was yielded
-	thinking   bool            // the last delta was a thought
-	signed     json.RawMessage // the state of a text, until the text ends
-	calls      int
-	size       int // of their arguments
-	reason     string
-	message    string // about the reason
-	blocked    bool   // the prompt was refused
-	usage      artel.Usage
+	thinking bool            // the last delta was a thought
+	signed   json.RawMessage // the state of a text, until the text ends
+	reason   string
+	message  string // about the reason
+	blocked  bool   // the prompt was refused
+	usage    artel.Usage
 }
 
 // read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
 // when the caller stops, an [*artel.Error], or the error of body.
 func (r *reader) read(body io.Reader) error {
-	err := provider.Answer{Failures: r.failures, Whole: r.json, Event: r.event, Open: true}.Read(body)
+	err := provider.Answer{Failures: r.Failures, Whole: r.json, Event: r.event, Open: true}.Read(body)
 	if err != nil {
 		return err
 	}
@@ -85,9 +76,9 @@ func (r *reader) unreadable(err error, from *io.LimitedReader) error {
 	_, isSyntax := errors.AsType[*json.SyntaxError](err)
 	switch {
 	case from.N <= 0:
-		return r.failures.Wrong("the answer is larger than 64 MiB")
+		return r.Failures.Wrong("the answer is larger than 64 MiB")
 	case isSyntax, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return r.failures.Broken("the answer is not valid JSON: " + err.Error())
+		return r.Failures.Broken("the answer is not valid JSON: " + err.Error())
 	}
 	return err
 }
@@ -96,16 +87,13 @@ func (r *reader) unreadable(err error, from *io.LimitedReader) error {
 func (r *reader) piece(raw json.RawMessage, where string) error {
 	var c Response
 	if err := provider.IgnoreUsageError(json.Unmarshal(raw, &c)); err != nil {
-		return r.failures.Broken("the " + where + " has a piece that is no response: " + err.Error())
+		return r.Failures.Broken("the " + where + " has a piece that is no response: " + err.Error())
 	}
 	if provider.Given(c.Error) {
-		return r.failures.Reported(raw)
+		return r.Failures.Reported(raw)
 	}
 	if u := c.UsageMetadata; u != nil {
-		r.usage = artel.Usage{
-			Calls: 1, InputTokens: u.PromptTokenCount + u.ToolUsePromptTokenCount, OutputTokens: u.CandidatesTokenCount + u.ThoughtsTokenCount,
-			CachedTokens: u.CachedContentTokenCount, ThoughtTokens: u.ThoughtsTokenCount,
-		}
+		r.usage = u.neutral()
 	}
 	if f := c.PromptFeedback; f != nil && f.BlockReason != "" {
 		r.blocked = true
@@ -154,8 +142,8 @@ func (r *reader) text(text, signature string) error {
 		if err := r.endThought(nil); err != nil {
 			return err
 		}
-		if !r.emit(model.TextDelta(text)) {
-			return provider.ErrStopped
+		if err := r.Emit(model.TextDelta(text)); err != nil {
+			return err
 		}
 	}
 	if signature != "" {
@@ -173,8 +161,8 @@ func (r *reader) thought(p Part) error {
 	}
 	if p.Text != nil && *p.Text != "" {
 		r.thinking = true
-		if !r.emit(model.ReasoningDelta(*p.Text)) {
-			return provider.ErrStopped
+		if err := r.Emit(model.ReasoningDelta(*p.Text)); err != nil {
+			return err
 		}
 	}
 	if p.ThoughtSignature != "" {
@@ -190,10 +178,15 @@ func (r *reader) endThought(opaque json.RawMessage) error {
 		return nil
 	}
 	r.thinking = false
-	if !r.yield(model.ReasoningDone{Opaque: opaque}, nil) {
-		return provider.ErrStopped
+	return r.Send(model.ReasoningDone{Opaque: opaque})
+}
+
+// endBlock ends a thought or a text.
+func (r *reader) endBlock() error {
+	if err := r.endThought(nil); err != nil {
+		return err
 	}
-	return nil
+	return r.emitSignature()
 }
 
 // emitSignature yields the state of a finished text.
@@ -203,32 +196,21 @@ func (r *reader) emitSignature() error {
 	}
 	opaque := r.signed
 	r.signed = nil
-	if !r.yield(model.ReasoningDone{Opaque: opaque}, nil) {
-		return provider.ErrStopped
-	}
-	return nil
-}
-
-func (r *reader) emit(d model.Delta) bool {
-	r.hasContent = true
-	return r.yield(d, nil)
+	return r.Send(model.ReasoningDone{Opaque: opaque})
 }
 
 func (r *reader) call(p Part) error {
-	if err := errors.Join(r.endThought(nil), r.emitSignature()); err != nil {
-		return provider.ErrStopped // the only error of both
+	if err := r.endBlock(); err != nil {
+		return err
 	}
 	c := p.FunctionCall
 	if c.Name == "" {
-		return r.failures.Broken("the service sent a tool call without a name")
+		return r.Unnamed()
 	}
-	if r.size += len(c.Args) + len(p.ThoughtSignature); r.size > maxArguments {
-		return r.failures.Wrong("the arguments of the tool calls are larger than 16 MiB")
+	if err := r.Keep(len(c.Args)+len(p.ThoughtSignature), "the arguments of the tool calls are"); err != nil {
+		return err
 	}
 	d := model.CallDelta{ID: artel.CallID(c.ID), Name: c.Name, Arguments: c.Args}
-	if name := r.names[c.Name]; name != "" {
-		d.Name = name
-	}
 	if d.ID == "" {
 		d.ID = provider.NewCallID("call_")
 	}
@@ -236,40 +218,32 @@ func (r *reader) call(p Part) error {
 		d.Arguments = json.RawMessage("{}")
 	}
 	if p.ThoughtSignature != "" {
-		d.Opaque, d.Service = provider.MustMarshal(state{ThoughtSignature: p.ThoughtSignature}), r.failures.Service.ID
+		d.Opaque, d.Service = provider.MustMarshal(state{ThoughtSignature: p.ThoughtSignature}), r.Failures.Service.ID
 	}
-	r.calls++
-	if !r.emit(d) {
-		return provider.ErrStopped
-	}
-	return nil
+	return r.Emit(d)
 }
 
 // finish yields the Finish.
 func (r *reader) finish() error {
 	stop := model.StopEnd
 	switch {
-	case r.blocked && !r.hasContent:
+	case r.blocked && !r.HasContent:
 		stop = model.StopRefusal
 	case r.reason == "":
-		return r.failures.Broken("the stream broke off: it ended without a finish reason")
+		return r.Failures.Broken("the stream broke off: it ended without a finish reason")
 	default:
 		var err error
 		if stop, err = r.stopReason(); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(r.endThought(nil), r.emitSignature()); err != nil {
-		return provider.ErrStopped // the only error of both
+	if err := r.endBlock(); err != nil {
+		return err
 	}
-	if !r.hasContent && stop == model.StopEnd {
-		return r.failures.Broken("the service sent an empty answer")
+	if err := r.CheckContent(stop); err != nil {
+		return err
 	}
-	if stop == model.StopEnd && r.calls > 0 {
-		stop = model.StopTools
-	}
-	r.yield(model.Finish{Reason: stop, Usage: r.usage}, nil)
-	return nil
+	return r.Finish(stop, r.usage)
 }
 
 // stopReason reads the finish reason. Mistakes of the model are errors, because a
@@ -288,7 +262,7 @@ func (r *reader) stopReason() (model.StopReason, error) {
 		if r.message != "" {
 			text += ": " + r.message
 		}
-		return "", r.failures.Broken(text)
+		return "", r.Failures.Broken(text)
 	}
 	return model.StopEnd, nil
 }

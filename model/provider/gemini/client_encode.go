@@ -3,8 +3,6 @@
 package gemini
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -43,35 +41,44 @@ func ToolTypes() []string {
 // is read. The error is an [*artel.Error] of kind Unsupported for media that the
 // dialect has no part for, or Invalid for media without a digest or type.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
+	r = toolNames().Fitted(r)
 	e := encoder{
 		Encoder: provider.NewEncoder("gemini.Encode", r, blobs), signs: Signs(r.Service.Model), names: map[artel.CallID]string{},
 	}
-	messages := form(r.Service).Conform(r.Messages, r.Service.Capabilities)
+	messages := r.Messages
+	if f := r.Format; (f.JSON || len(f.Schema) > 0) && !enforcesFormat(r) {
+		e.Drop("response_format", model.NotEnforced)
+		messages = provider.WithFormatInstruction(messages, f)
+	}
+	messages = form(r.Service).Conform(messages, r.Service.Capabilities)
 	// The most stable parts come first, for caches that compare prefixes.
 	e.Body.WriteString("{")
 	if len(messages) > 0 && messages[0].Role == artel.RoleSystem {
 		e.Body.WriteString(`"systemInstruction":{"parts":[`)
-		e.list(messages[0].Parts, e.user)
+		e.list(messages[0].Parts)
 		e.Body.WriteString("]},")
 		messages = messages[1:]
 	}
 	e.settings(r)
 	e.Body.WriteString(`"contents":[`)
-	for i, m := range messages {
-		if i > 0 {
-			e.Body.WriteString(",")
-		}
+	provider.EachOf(&e.Encoder, messages, func(_ int, m model.Message) {
 		if m.Role == artel.RoleAssistant {
 			e.Body.WriteString(`{"role":"model","parts":[`)
 			e.model(m.Parts)
 		} else {
 			e.Body.WriteString(`{"role":"user","parts":[`)
-			e.list(m.Parts, e.user)
+			e.list(m.Parts)
 		}
 		e.Body.WriteString("]}")
-	}
+	})
 	e.Body.WriteString("]}")
 	return e.Body, e.Err
+}
+
+// enforcesFormat reports whether the API enforces the form of the answer. Before the
+// third generation it refuses JSON answers together with tools.
+func enforcesFormat(r *model.Request) bool {
+	return (r.Format.JSON || len(r.Format.Schema) > 0) && (len(r.Tools) == 0 || !BeforeThird(r.Service.Model))
 }
 
 // settings writes the members except contents, each with a comma after it.
@@ -79,7 +86,7 @@ func (e *encoder) settings(r *model.Request) {
 	if len(r.Tools) > 0 {
 		declared := make([]FunctionDeclaration, len(r.Tools))
 		for i, t := range r.Tools {
-			declared[i] = FunctionDeclaration{Name: wireName(t.Name), Description: t.Description, Parameters: parameters(t.Schema)}
+			declared[i] = FunctionDeclaration{Name: t.Name, Description: t.Description, Parameters: parameters(t.Schema)}
 		}
 		e.field("tools", []Tool{{FunctionDeclarations: declared}})
 		if c := callingConfig(r.Choice); c != nil {
@@ -87,19 +94,24 @@ func (e *encoder) settings(r *model.Request) {
 		}
 	}
 	var g GenerationConfig
-	g.StopSequences = r.Sampling.Stop[:min(len(r.Sampling.Stop), MaxStops)]
-	g.Temperature, g.TopP = r.Sampling.Temperature, r.Sampling.TopP
+	s := r.Sampling
+	if len(s.Stop) > MaxStops {
+		e.Drop("stop", model.TooMany)
+	}
+	g.StopSequences = s.Stop[:min(len(s.Stop), MaxStops)]
+	g.Temperature, g.TopP, g.Seed, g.FrequencyPenalty, g.PresencePenalty = s.Temperature, s.TopP, s.Seed, s.FrequencyPenalty, s.PresencePenalty
+	if s.TopK != nil {
+		k := float64(*s.TopK)
+		g.TopK = &k
+	}
 	if r.MaxOutput > 0 {
 		g.MaxOutputTokens = &r.MaxOutput
 	}
-	// Before the third generation, the API refuses JSON answers together with tools.
-	if (r.Format.JSON || len(r.Format.Schema) > 0) && (len(r.Tools) == 0 || !BeforeThird(r.Service.Model)) {
+	if enforcesFormat(r) {
 		g.ResponseMimeType = "application/json"
 		g.ResponseSchema = parameters(r.Format.Schema)
 	}
-	if Thinks(r.Service.Model) {
-		g.ThinkingConfig = &ThinkingConfig{IncludeThoughts: true}
-	}
+	g.ThinkingConfig = e.thinking(r)
 	if b := provider.MustMarshal(g); string(b) != "{}" {
 		e.field("generationConfig", b)
 	}
@@ -112,7 +124,7 @@ func callingConfig(c model.ToolChoice) *FunctionCallingConfig {
 	case model.ChooseAny:
 		return &FunctionCallingConfig{Mode: "ANY"}
 	case model.ChooseNamed:
-		return &FunctionCallingConfig{Mode: "ANY", AllowedFunctionNames: []string{wireName(c.Name)}}
+		return &FunctionCallingConfig{Mode: "ANY", AllowedFunctionNames: []string{c.Name}}
 	}
 	return nil
 }
@@ -131,17 +143,11 @@ func (e *encoder) field(name string, v any) {
 	e.Body.WriteString(",")
 }
 
-// list writes parts with commas between them.
-func (e *encoder) list(parts artel.Parts, write func(artel.Part)) {
-	for i, p := range parts {
-		if i > 0 {
-			e.Body.WriteString(",")
-		}
-		write(p)
-	}
+// list writes the parts of a user content, or of the instructions.
+func (e *encoder) list(parts artel.Parts) {
+	provider.EachOf(&e.Encoder, parts, func(_ int, p artel.Part) { e.user(p) })
 }
 
-// user writes a part of a user content, or of the instructions.
 func (e *encoder) user(p artel.Part) {
 	switch p := p.(type) {
 	case artel.Text:
@@ -188,9 +194,8 @@ func (e *encoder) model(parts artel.Parts) {
 			}
 			out = append(out, Part{Text: &text, Thought: s.Thought, ThoughtSignature: s.ThoughtSignature})
 		case artel.ToolCall:
-			name := wireName(p.Name)
-			e.names[p.ID] = name
-			call := Part{FunctionCall: &FunctionCall{ID: string(p.ID), Name: name, Args: json.RawMessage(provider.SentArguments(p.Arguments))}}
+			e.names[p.ID] = p.Name
+			call := Part{FunctionCall: &FunctionCall{ID: string(p.ID), Name: p.Name, Args: json.RawMessage(provider.SentArguments(p.Arguments))}}
 			call.ThoughtSignature = stateOf(p.Opaque).ThoughtSignature
 			if call.ThoughtSignature == "" && !called && e.signs {
 				call.ThoughtSignature = SkipSignature
@@ -199,27 +204,13 @@ func (e *encoder) model(parts artel.Parts) {
 			out = append(out, call)
 		}
 	}
-	for i, p := range out {
-		if i > 0 {
-			e.Body.WriteString(",")
-		}
-		e.JSON(p)
-	}
+	provider.EachOf(&e.Encoder, out, func(_ int, p Part) { e.JSON(p) })
 }
 
 // result writes the response of a function, with the media that stay in it.
 func (e *encoder) result(r artel.ToolResult) {
-	texts := []string{r.Content}
-	var media artel.Parts
-	for _, p := range r.Parts {
-		switch p := p.(type) {
-		case artel.Text:
-			texts = append(texts, p.Text)
-		case artel.Media:
-			media = append(media, p)
-		}
-	}
-	texts = slices.DeleteFunc(texts, func(s string) bool { return s == "" })
+	texts, media := provider.SplitParts(r.Parts)
+	texts = slices.DeleteFunc(append([]string{r.Content}, texts...), func(s string) bool { return s == "" })
 	key := "output"
 	if r.IsError {
 		key = "error"
@@ -233,7 +224,7 @@ func (e *encoder) result(r artel.ToolResult) {
 	if len(media) > 0 {
 		e.Body.WriteString(`,"parts":[`)
 		e.inResponse = true
-		e.list(media, e.user)
+		e.list(media)
 		e.inResponse = false
 		e.Body.WriteString("]")
 	}
@@ -255,9 +246,7 @@ func (e *encoder) media(m artel.Media) {
 		e.Body.WriteString(`{"fileData":{"mimeType":"` + word + `","fileUri":"` + uri + `"}}`)
 		return
 	}
-	e.Body.WriteString(`{"inlineData":{"mimeType":"` + word + `","data":"`)
-	e.Body.WriteBlob(m.Ref.Digest, m.Size)
-	e.Body.WriteString(`"}}`)
+	e.Blob(`{"inlineData":{"mimeType":"`+word+`","data":"`, m, `"}}`)
 }
 
 // MIMEType returns the API's name of a media type that it takes, or "".
@@ -298,33 +287,3 @@ func MIMEType(mediaType string) string {
 
 // LegalName matches the names of functions that the API takes.
 var LegalName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]*$`) })
-
-// wireName returns the name of a tool in the form that the API takes, always the
-// same one.
-func wireName(name string) string {
-	if len(name) <= MaxName && LegalName().MatchString(name) {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	plain := strings.Map(func(r rune) rune {
-		if r < 0x80 && LegalName().MatchString("_"+string(r)) {
-			return r
-		}
-		return '_'
-	}, name)
-	return "_" + plain[:min(len(plain), 40)] + "_" + hex.EncodeToString(sum[:6])
-}
-
-// toolNames returns the names of tools by their wire names, as far as these differ.
-func toolNames(tools []model.ToolSpec) map[string]string {
-	var out map[string]string
-	for _, t := range tools {
-		if w := wireName(t.Name); w != t.Name {
-			if out == nil {
-				out = map[string]string{}
-			}
-			out[w] = t.Name
-		}
-	}
-	return out
-}

@@ -3,17 +3,11 @@
 package gemini_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
-	"net/http"
 	"runtime"
-	"slices"
-	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
@@ -21,6 +15,7 @@ import (
 	rules "github.com/artelhq/artel/model/fake/rules/gemini"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/gemini"
+	"github.com/artelhq/artel/model/provider/providertest"
 )
 
 // FuzzDecode: the pieces that a request comes in change nothing, and what the
@@ -32,20 +27,9 @@ func FuzzDecode(f *testing.F) {
 		`"tools":[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","properties":{"a":{"type":"ARRAY","items":{"type":"STRING","nullable":true}}}}}]}]}`))
 	f.Add([]byte(`{"system_instruction":{"parts":{"text":"x"}},"contents":{"parts":{"file_data":{"file_uri":"https://x/y"}}},"generationConfig":{"maxOutputTokens":"5"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		req, err := decode(body)
-		one, errOne := gemini.Decode(t.Context(), iotest.OneByteReader(bytes.NewReader(body)), provider.DecodeOptions{})
-		if (err == nil) != (errOne == nil) {
-			t.Fatalf("whole: %v, bytewise: %v", err, errOne)
-		}
-		if err != nil {
+		req, ok := providertest.DecodePieces(t, gemini.Decode, body)
+		if !ok {
 			return
-		}
-		bad := slices.ContainsFunc(req.Extraction().Payloads(), func(m provider.Payload) bool { return m.Bad })
-		if !bad && !json.Valid(body) {
-			t.Fatal("what is no JSON was taken")
-		}
-		if string(req.Extraction().Elided()) != string(one.Extraction().Elided()) {
-			t.Fatal("the pieces it comes in change what is read")
 		}
 		req.Model = "gemini-3-pro"
 		r := req.Neutral()
@@ -79,34 +63,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Add(stream(parts("", `{"text":"hm","thought":true,"thoughtSignature":"c2ln"}`, `{"functionCall":{"name":"f","args":{}}}`), parts("STOP")))
 	f.Add(`[{"candidates":[` + parts("STOP", `{"text":"x"}`) + `]},{"error":{"code":500}}]`)
 	f.Add(`{"promptFeedback":{"blockReason":"SAFETY"}}`)
-	f.Fuzz(func(t *testing.T, body string) {
-		ends := 0
-		p := gemini.New(gemini.Options{Client: &http.Client{Transport: canned(body)}})
-		r := &model.Request{Service: model.Service{ID: "s", BaseURL: "http://x", Model: "m"}}
-		for d, err := range p.Generate(t.Context(), r) {
-			if ends > 0 {
-				t.Fatal("the sequence continues after its end")
-			}
-			if _, ok := d.(model.Finish); ok || err != nil {
-				ends++
-			}
-			if c, ok := d.(model.CallDelta); ok && (!json.Valid(c.Arguments) || c.ID == "" || c.Name == "") {
-				t.Fatalf("bad call %+v", c)
-			}
-			if _, ok := errors.AsType[*artel.Error](err); err != nil && !ok {
-				t.Fatalf("%T", err)
-			}
-		}
-		if ends != 1 {
-			t.Fatal("the sequence has no end")
-		}
-	})
-}
-
-type canned string
-
-func (c canned) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(c)))}, nil
+	f.Fuzz(func(t *testing.T, body string) { providertest.CheckAnswer(t, dialect("m"), "", body) })
 }
 
 // FuzzParameters: whatever the schema of a tool is, the API takes the tool.

@@ -26,16 +26,20 @@ var _ provider.FileDeleter = (*Provider)(nil)
 func New(o Options) *Provider {
 	return &Provider{provider.NewClient(o, provider.Dialect{
 		Name: "gemini", Encode: Encode, Header: header, Files: files, URL: address,
-		Reader: func(f provider.Failures, r *model.Request, yield func(model.Delta, error) bool) func(io.Reader) error {
-			return (&reader{failures: f, names: toolNames(r.Tools), yield: yield}).read
-		},
-		FilesURL: func(s model.Service) string { return model.GeminiBase(s.BaseURL) + "/files" },
+		ToolNames: toolNames(),
+		Reader:    func(w provider.DeltaWriter) func(io.Reader) error { return (&reader{DeltaWriter: w}).read },
+		FilesURL:  func(s *model.Service) string { return model.GeminiBase(s.BaseURL) + "/files" },
 	})}
+}
+
+// toolNames are the API's rules on the names of tools.
+func toolNames() provider.ToolNames {
+	return provider.ToolNames{Max: MaxName, Also: "-.:", LetterFirst: true}
 }
 
 // header sets the key, and accepts an answer in one piece for every request: some
 // proxies do not stream.
-func header(s model.Service, h http.Header) {
+func header(s *model.Service, h http.Header) {
 	switch h.Get("Accept") {
 	case "":
 		h.Set("Accept", "application/json")
@@ -50,7 +54,7 @@ func header(s model.Service, h http.Header) {
 // address returns the URL of a call. The base URL is the root of the host, or ends
 // with the version of the API; the default is v1beta. Models may begin with
 // "models/"; those of other collections are named in full.
-func address(s model.Service, stream bool) string {
+func address(s *model.Service, stream bool) string {
 	collection, name, ok := strings.Cut(s.Model, "/")
 	if !ok {
 		collection, name = "models", s.Model

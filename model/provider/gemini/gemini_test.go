@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"iter"
 	"net/http"
@@ -25,33 +24,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func each(deltas ...model.Delta) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		for _, d := range deltas {
-			if !yield(d, nil) {
-				return
-			}
-		}
-	}
-}
-
 func decode(body []byte) (*gemini.Request, error) {
 	return gemini.Decode(context.Background(), bytes.NewReader(body), provider.DecodeOptions{})
 }
 
 // dialect is the kit's view of the dialect package, for a model.
-func dialect(t *testing.T, name string) providertest.Dialect {
+func dialect(name string) providertest.Dialect {
 	return providertest.Dialect{
 		Name: model.Gemini,
 		New: func(client *http.Client, blobs blob.Store) model.Provider {
 			return gemini.New(gemini.Options{Client: client, Blobs: blobs})
 		},
-		Stream: func(deltas ...model.Delta) []byte {
-			var b bytes.Buffer
-			if err := (gemini.Answer{ID: "r1", Model: name}).Stream(&b, nil, each(deltas...)); err != nil {
-				t.Fatal(err)
-			}
-			return b.Bytes()
+		Stream: func(w io.Writer, deltas iter.Seq2[model.Delta, error]) error {
+			return gemini.Answer{ID: "r1", Model: name}.Stream(w, nil, deltas)
 		},
 		Failure:  func(status int, message string) []byte { return gemini.Fail(status, "%s", message).MarshalBody() },
 		Validate: func(body []byte) error { return rules.ValidateJSON(name, body) },
@@ -76,13 +61,13 @@ func dialect(t *testing.T, name string) providertest.Dialect {
 
 func TestProvider(t *testing.T) {
 	t.Parallel()
-	providertest.Run(t, dialect(t, "gemini-3-pro"))
+	providertest.Run(t, dialect("gemini-3-pro"))
 }
 
 // TestOlderProvider has the models that take media from the user alone.
 func TestOlderProvider(t *testing.T) {
 	t.Parallel()
-	d := dialect(t, "gemini-2.5-flash")
+	d := dialect("gemini-2.5-flash")
 	d.Native.ToolTypes = nil
 	providertest.Run(t, d)
 }
@@ -93,27 +78,13 @@ func TestAnyHistory(t *testing.T) {
 	for _, name := range []string{"gemini-3-pro", "gemini-2.5-flash"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := dialect(t, name)
+			d := dialect(name)
 			if name == "gemini-2.5-flash" {
 				d.Native.ToolTypes = nil
 			}
 			providertest.Histories(t, d)
 		})
 	}
-}
-
-// encoded returns the body of a request without media.
-func encoded(t interface{ Fatal(args ...any) }, r *model.Request) []byte {
-	body, err := gemini.Encode(r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rc := body.Open(context.Background())
-	b, err := io.ReadAll(rc)
-	if err = errors.Join(err, rc.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // empty is a store in which every blob is empty.
@@ -126,17 +97,6 @@ type nothing struct{ blob.Reader }
 func (nothing) Read([]byte) (int, error) { return 0, io.EOF }
 func (nothing) Size() int64              { return 0 }
 func (nothing) Close() error             { return nil }
-
-func read(t *testing.T, b *provider.Body) string {
-	t.Helper()
-	rc := b.Open(t.Context())
-	defer rc.Close()
-	all, err := io.ReadAll(rc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(all)
-}
 
 // TestCarries: what package model says that the wire carries, it does.
 func TestCarries(t *testing.T) {

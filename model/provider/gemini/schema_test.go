@@ -12,16 +12,19 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	rules "github.com/artelhq/artel/model/fake/rules/gemini"
+	"github.com/artelhq/artel/model/provider/gemini"
+	"github.com/artelhq/artel/model/provider/providertest"
 )
 
 // declared returns the parameters that a tool with a schema is declared with.
-func declared(t interface{ Fatal(args ...any) }, schema string) string {
+func declared(t providertest.TB, schema string) string {
 	r := &model.Request{
 		Service:  model.Service{Model: "gemini-2.5-flash"},
 		Messages: []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: "hi"}}}},
 		Tools:    []model.ToolSpec{{Name: "f", Schema: json.RawMessage(schema)}},
 	}
-	body := encoded(t, r)
+	t.Helper()
+	body := []byte(providertest.Encoded(t, gemini.Encode, r, nil))
 	if err := rules.ValidateJSON("gemini-2.5-flash", body); err != nil {
 		t.Fatal(err, string(body))
 	}

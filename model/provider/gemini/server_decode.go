@@ -10,8 +10,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -44,7 +47,7 @@ func DecodeCount(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*R
 		return nil, err
 	}
 	if body.Whole != nil {
-		body.Whole.extraction, body.Whole.unknown = req.extraction, req.unknown
+		body.Whole.Decoded, body.Whole.unknown = req.Decoded, req.unknown
 		return body.Whole, nil
 	}
 	req.Contents = body.Contents
@@ -82,8 +85,24 @@ func decode(ctx context.Context, r io.Reader, o provider.DecodeOptions, kind str
 	if err := json.Unmarshal(normal, out); err != nil {
 		return Bad("Invalid JSON payload received. %v", err)
 	}
-	req.extraction, req.unknown = extraction, read.unknown
+	req.Decoded, req.unknown = provider.NewDecoded(extraction), read.unknown
+	if kind == "GenerateContentRequest" {
+		req.unread = unread(normal)
+	}
 	return nil
+}
+
+// unread returns the fields of a request under their camelCase names that have no
+// neutral form.
+func unread(normal []byte) []model.Drop {
+	top := gjson.ParseBytes(normal)
+	known := provider.Fields(reflect.TypeFor[Request]())
+	known["model"] = true // of clients that repeat it
+	out := provider.Unread(top, "", known, nil)
+	known = provider.Fields(reflect.TypeFor[GenerationConfig]())
+	delete(known, "candidateCount")
+	out = append(out, provider.Unread(top.Get("generationConfig"), "generationConfig.", known, map[string]string{"candidateCount": "1"})...)
+	return append(out, provider.UnreadIn(top.Get("contents.#.parts").Array(), "contents.parts.", provider.Fields(reflect.TypeFor[Part]()), nil)...)
 }
 
 func syntax(text []byte) string {
@@ -121,15 +140,6 @@ func is(key, name string) bool {
 	return key == name || strings.Contains(key, "_") && key == snake(name)
 }
 
-// Extraction returns the JSON of the request and its payloads, both empty if it was
-// not decoded.
-func (r *Request) Extraction() *provider.Extraction {
-	if r.extraction == nil {
-		return &provider.Extraction{}
-	}
-	return r.extraction
-}
-
 // Unknown describes the fields of the request that the API does not know, in its
 // own words.
 func (r *Request) Unknown() []string {
@@ -154,10 +164,19 @@ func (r *Request) UnknownFields() error {
 // Signatures become the opaque state of calls and of reasoning, without a service.
 func (r *Request) Neutral() *model.Request {
 	out := &model.Request{
-		Service:  model.Service{Dialect: model.Gemini, Model: r.Model, Capabilities: model.TextOnly()},
-		Sampling: model.Sampling{Temperature: r.GenerationConfig.Temperature, TopP: r.GenerationConfig.TopP, Stop: r.GenerationConfig.StopSequences},
+		Service: model.Service{Dialect: model.Gemini, Model: r.Model, Capabilities: model.TextOnly()},
+		Dropped: r.unread,
 	}
 	g := r.GenerationConfig
+	out.Sampling = model.Sampling{
+		Temperature: g.Temperature, TopP: g.TopP, Seed: g.Seed,
+		FrequencyPenalty: g.FrequencyPenalty, PresencePenalty: g.PresencePenalty, Stop: g.StopSequences,
+	}
+	if g.TopK != nil {
+		k := int(*g.TopK)
+		out.Sampling.TopK = &k
+	}
+	out.Reasoning = g.ThinkingConfig.neutral()
 	if g.MaxOutputTokens != nil {
 		out.MaxOutput = *g.MaxOutputTokens
 	}
@@ -167,7 +186,7 @@ func (r *Request) Neutral() *model.Request {
 			out.Format.Schema = fromSchema(g.ResponseSchema, 0)
 		}
 		if len(out.Format.Schema) > 0 {
-			out.Format.Schema, out.Format.Strict = closeObjects(out.Format.Schema, 0)
+			out.Format.Schema, out.Format.Strict = closeObjects(out.Format.Schema, 0), true
 		}
 	}
 	for _, t := range r.Tools {
@@ -176,6 +195,7 @@ func (r *Request) Neutral() *model.Request {
 		}
 	}
 	out.Choice, out.Tools = r.choice(out.Tools)
+	r.drop(out)
 	n := neutralizer{extraction: r.Extraction(), ids: r.ids()}
 	if s := r.SystemInstruction; s != nil {
 		if parts := n.parts(s.Parts); len(parts) > 0 {
@@ -184,6 +204,26 @@ func (r *Request) Neutral() *model.Request {
 	}
 	for _, c := range r.Contents {
 		out.Messages = append(out.Messages, n.content(c)...)
+	}
+	return out
+}
+
+// neutral returns how much the model is to think; c may be nil.
+func (c *ThinkingConfig) neutral() (out model.Reasoning) {
+	if c == nil {
+		return out
+	}
+	out.Effort = model.Effort(strings.ToLower(c.ThinkingLevel))
+	if out.Effort == "thinking_level_unspecified" {
+		out.Effort = ""
+	}
+	if b := c.ThinkingBudget; b != nil && *b == 0 {
+		out.Effort = model.EffortNone
+	} else if b != nil && *b > 0 {
+		out.Budget = *b
+	}
+	if out.Show = c.IncludeThoughts; out.Show {
+		out.Summary = "auto"
 	}
 	return out
 }

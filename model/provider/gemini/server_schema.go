@@ -10,56 +10,40 @@ import (
 
 // closeObjects returns a schema whose objects allow no properties beyond their own:
 // Gemini never fills others, and the APIs of others enforce a schema only if it
-// says so. It reports whether each object requires all its properties, which some
-// of them demand as well.
-func closeObjects(schema json.RawMessage, depth int) (json.RawMessage, bool) {
+// says so. Schemas that are nested too deeply stay open.
+func closeObjects(schema json.RawMessage, depth int) json.RawMessage {
 	all := Members(schema)
 	if all == nil || depth > 256 {
-		return schema, depth <= 256
+		return schema
 	}
-	whole := true
-	inner := func(v json.RawMessage) json.RawMessage {
-		v, ok := closeObjects(v, depth+1)
-		whole = whole && ok
-		return v
-	}
-	var names, required []string
-	limited := false
+	named, limited := false, false
 	out := make([]json.RawMessage, 0, len(all)+1)
 	for _, m := range all {
 		switch m.Key {
 		case "properties", "$defs", "definitions":
 			var each []json.RawMessage
 			for _, p := range Members(m.Value) {
-				if m.Key == "properties" {
-					names = append(names, p.Key)
-				}
-				each = append(each, slices.Concat(quote(p.Key), []byte{':'}, inner(p.Value)))
+				named = named || m.Key == "properties"
+				each = append(each, slices.Concat(quote(p.Key), []byte{':'}, closeObjects(p.Value, depth+1)))
 			}
 			m.Value = join('{', each, '}')
 		case "anyOf", "prefixItems":
 			each := listOf(m.Value)
 			for i := range each {
-				each[i] = inner(each[i])
+				each[i] = closeObjects(each[i], depth+1)
 			}
 			m.Value = join('[', each, ']')
 		case "items":
-			m.Value = inner(m.Value)
-		case "required":
-			required = stringsOf(m.Value)
+			m.Value = closeObjects(m.Value, depth+1)
 		case "additionalProperties":
 			limited = true
-			whole = whole && string(m.Value) == "false"
 		}
 		out = append(out, slices.Concat(quote(m.Key), []byte{':'}, m.Value))
 	}
-	if len(names) > 0 && !limited {
+	if named && !limited {
 		out = append(out, json.RawMessage(`"additionalProperties":false`))
 	}
-	for _, name := range names {
-		whole = whole && slices.Contains(required, name)
-	}
-	return join('{', out, '}'), whole
+	return join('{', out, '}')
 }
 
 // jsonSchema returns the parameters of a declaration as JSON Schema of an object.

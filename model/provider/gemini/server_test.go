@@ -15,6 +15,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/gemini"
+	"github.com/artelhq/artel/model/provider/providertest"
 )
 
 // TestEncode has a whole request, for a model that takes media in results and
@@ -38,8 +39,9 @@ func TestEncode(t *testing.T) {
 		},
 		Tools:     []model.ToolSpec{{Name: "look", Description: "Looks.", Schema: json.RawMessage(`{"type":"object","properties":{"q":{"type":"integer"}}}`)}, {Name: "rest"}},
 		MaxOutput: 100, Choice: model.ToolChoice{Mode: model.ChooseNamed, Name: "look"},
-		Sampling: model.Sampling{Temperature: &half, Stop: []string{"1", "2", "3", "4", "5", "6"}},
-		Format:   model.Format{Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)},
+		Reasoning: model.Reasoning{Show: true},
+		Sampling:  model.Sampling{Temperature: &half, Stop: []string{"1", "2", "3", "4", "5", "6"}},
+		Format:    model.Format{Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)},
 	}
 	for name, want := range map[string]string{
 		"gemini-3-pro": `{"systemInstruction":{"parts":[{"text":"be brief"}]},` +
@@ -53,7 +55,7 @@ func TestEncode(t *testing.T) {
 			`{"role":"model","parts":[{"thoughtSignature":"skip_thought_signature_validator","functionCall":{"id":"a_2","name":"look","args":{}}}]},` +
 			`{"role":"user","parts":[{"functionResponse":{"id":"a_2","name":"look","response":{"output":"again"}}}]},` +
 			`{"role":"user","parts":[{"text":"<system-reminder>\nit is late\n</system-reminder>"}]}]}`,
-		"gemini-2.0-flash": `{"systemInstruction":{"parts":[{"text":"be brief"}]},` +
+		"gemini-2.0-flash": `{"systemInstruction":{"parts":[{"text":"be brief"},{"text":"Answer with JSON alone: no Markdown and no text before or after it. It conforms to this JSON Schema:\n{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}}}"}]},` +
 			`"tools":[{"functionDeclarations":[{"name":"look","description":"Looks.","parameters":{"type":"OBJECT","properties":{"q":{"type":"INTEGER"}}}},{"name":"rest"}]}],` +
 			`"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["look"]}},` +
 			`"generationConfig":{"stopSequences":["1","2","3","4","5"],"maxOutputTokens":100,"temperature":0.5},` +
@@ -67,11 +69,7 @@ func TestEncode(t *testing.T) {
 	} {
 		r.Service.Model = name
 		r.Service.Capabilities.ToolImage.Value = name == "gemini-3-pro"
-		body, err := gemini.Encode(r, empty{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(want, read(t, body)); d != "" {
+		if d := cmp.Diff(want, providertest.Encoded(t, gemini.Encode, r, empty{})); d != "" {
 			t.Errorf("%s (-want +got)\n%s", name, d)
 		}
 	}
@@ -130,7 +128,7 @@ func TestNeutral(t *testing.T) {
 			`{"name":"list","description":"","parameters":{"type":"object","x":1}}],`,
 		`"Choice":{"Mode":"any","Name":"","OneByOne":false},"Max":7,`,
 		`"Format":{"JSON":true,"Schema":{"anyOf":[{"type":"string"},{"type":"null"}]},"Name":"","Strict":true},`,
-		`"Sampling":{"Temperature":0.5,"TopP":1,"Stop":["X"]},`,
+		`"Sampling":{"Temperature":0.5,"TopP":1,`, `"Stop":["X"]},`,
 		`"Unknown":["Invalid JSON payload received. Unknown name \"unknown\": Cannot find field."]`,
 	} {
 		if !strings.Contains(text, want) {
@@ -156,7 +154,7 @@ func TestAnswer(t *testing.T) {
 	}
 	sign := func(c artel.ToolCall, place int) string { return fmt.Sprintf("%s%d", c.ID, place) }
 	a := gemini.Answer{ID: "r", Model: "m", Sign: sign}
-	whole, err := a.Whole(each(deltas...))
+	whole, err := a.Whole(providertest.Each(deltas...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +171,7 @@ func TestAnswer(t *testing.T) {
 	var events, list bytes.Buffer
 	flushed := 0
 	flush := func() error { flushed++; return nil }
-	if err := errors.Join(a.Stream(&events, flush, each(deltas...)), a.StreamList(&list, flush, each(deltas...))); err != nil {
+	if err := errors.Join(a.Stream(&events, flush, providertest.Each(deltas...)), a.StreamList(&list, flush, providertest.Each(deltas...))); err != nil {
 		t.Fatal(err)
 	}
 	pieces := strings.Split(strings.TrimSuffix(events.String(), "\r\n\r\n"), "\r\n\r\n")
@@ -201,10 +199,10 @@ func TestAnswer(t *testing.T) {
 	if _, err := a.Whole(broken); err == nil {
 		t.Error("an error in the deltas is lost")
 	}
-	if _, err := a.Whole(each()); err == nil {
+	if _, err := a.Whole(providertest.Each()); err == nil {
 		t.Error("an answer without an end is whole")
 	}
-	if err := a.Stream(&events, nil, each(model.TextDelta("x"))); err == nil {
+	if err := a.Stream(&events, nil, providertest.Each(model.TextDelta("x"))); err == nil {
 		t.Error("a stream without an end ends well")
 	}
 }

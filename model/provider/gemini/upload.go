@@ -37,7 +37,7 @@ type uploadedFile struct {
 }
 
 // files describes the Files API. Function responses hold bytes alone.
-func files(c *provider.Client, s model.Service) provider.FileAPI {
+func files(c *provider.Client, s *model.Service) provider.FileAPI {
 	return provider.FileAPI{
 		Takes: func(mediaType string, result bool) bool {
 			return MIMEType(mediaType) != "" && !(result && s.Capabilities.ToolImage.Value)
@@ -144,7 +144,7 @@ func uploadAddress(base string) string {
 
 // DeleteFile implements [provider.FileDeleter]. The name is the address of the
 // file, which [provider.Uploads] records.
-func (p *Provider) DeleteFile(ctx context.Context, s model.Service, name string) error {
+func (p *Provider) DeleteFile(ctx context.Context, s *model.Service, name string) error {
 	id := path.Base(name)
 	if !fileName().MatchString("files/" + id) {
 		return provider.Failures{Op: "gemini.DeleteFile", Service: s}.Refuse(artel.Invalid, "the service gave a file no usable name")

@@ -4,10 +4,9 @@ package gemini
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"strings"
 
+	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
 )
 
@@ -23,8 +22,9 @@ type Request struct {
 	ToolConfig        *ToolConfig      `json:"toolConfig,omitempty"`
 	GenerationConfig  GenerationConfig `json:"generationConfig,omitzero"`
 
-	extraction *provider.Extraction // nil: not decoded from JSON
-	unknown    []Violation          // fields that the API does not know
+	provider.Decoded
+	unknown []Violation  // fields that the API does not know
+	unread  []model.Drop // fields that have no neutral form
 }
 
 // A Content is one turn of a conversation, or a step of one.
@@ -81,6 +81,16 @@ type FunctionResponse struct {
 // A Tool is a list of functions, or a tool of the API.
 type Tool struct {
 	FunctionDeclarations []FunctionDeclaration `json:"functionDeclarations,omitempty"`
+
+	// Those of the API, of which only the presence is read.
+	GoogleSearch          json.RawMessage `json:"googleSearch,omitempty"`
+	GoogleSearchRetrieval json.RawMessage `json:"googleSearchRetrieval,omitempty"`
+	CodeExecution         json.RawMessage `json:"codeExecution,omitempty"`
+	URLContext            json.RawMessage `json:"urlContext,omitempty"`
+	ComputerUse           json.RawMessage `json:"computerUse,omitempty"`
+	FileSearch            json.RawMessage `json:"fileSearch,omitempty"`
+	GoogleMaps            json.RawMessage `json:"googleMaps,omitempty"`
+	MCPServers            json.RawMessage `json:"mcpServers,omitempty"`
 }
 
 // A FunctionDeclaration describes a function; its parameters are in the API's
@@ -110,6 +120,10 @@ type GenerationConfig struct {
 	CandidateCount     *int            `json:"candidateCount,omitempty"`
 	Temperature        *float64        `json:"temperature,omitempty"`
 	TopP               *float64        `json:"topP,omitempty"`
+	TopK               *float64        `json:"topK,omitempty"` // an integer
+	Seed               *int64          `json:"seed,omitempty"`
+	FrequencyPenalty   *float64        `json:"frequencyPenalty,omitempty"`
+	PresencePenalty    *float64        `json:"presencePenalty,omitempty"`
 	ResponseMimeType   string          `json:"responseMimeType,omitempty"`
 	ResponseSchema     json.RawMessage `json:"responseSchema,omitempty"`
 	ResponseJSONSchema json.RawMessage `json:"responseJsonSchema,omitempty"`
@@ -145,82 +159,6 @@ type Candidate struct {
 type PromptFeedback struct {
 	BlockReason        string `json:"blockReason,omitempty"`
 	BlockReasonMessage string `json:"blockReasonMessage,omitempty"`
-}
-
-// Usage counts tokens. CandidatesTokenCount excludes thoughts.
-type Usage struct {
-	PromptTokenCount        int64 `json:"promptTokenCount"`
-	CandidatesTokenCount    int64 `json:"candidatesTokenCount,omitempty"`
-	TotalTokenCount         int64 `json:"totalTokenCount"`
-	CachedContentTokenCount int64 `json:"cachedContentTokenCount,omitempty"`
-	ThoughtsTokenCount      int64 `json:"thoughtsTokenCount,omitempty"`
-	ToolUsePromptTokenCount int64 `json:"toolUsePromptTokenCount,omitempty"`
-}
-
-// An APIError is a refusal in the API's own form. Its Error is the message.
-type APIError struct {
-	Code    int    `json:"code"` // the HTTP status
-	Message string `json:"message"`
-	Status  string `json:"status"` // the word for it: INVALID_ARGUMENT, …
-	Details []any  `json:"details,omitempty"`
-}
-
-// Error returns the message.
-func (e *APIError) Error() string { return e.Message }
-
-// MarshalBody returns the body of the HTTP response.
-func (e *APIError) MarshalBody() []byte {
-	b, err := json.Marshal(map[string]*APIError{"error": e})
-	if err != nil { // Details has no JSON
-		return []byte(`{"error":{"message":"` + http.StatusText(e.Code) + `"}}`)
-	}
-	return b
-}
-
-// Fail makes an error of an HTTP status, with the API's name for it.
-func Fail(status int, format string, args ...any) *APIError {
-	return &APIError{Code: status, Message: fmt.Sprintf(format, args...), Status: statusWord(status)}
-}
-
-// Bad makes an error of status 400.
-func Bad(format string, args ...any) *APIError { return Fail(http.StatusBadRequest, format, args...) }
-
-// RetryIn adds the time to wait, in seconds, and returns e.
-func (e *APIError) RetryIn(seconds int) *APIError {
-	e.Details = append(e.Details, map[string]any{
-		"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": fmt.Sprintf("%ds", seconds),
-	})
-	return e
-}
-
-// statusWord returns the code of google.rpc.Code for an HTTP status.
-func statusWord(status int) string {
-	switch status {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-		return "INVALID_ARGUMENT"
-	case http.StatusUnauthorized:
-		return "UNAUTHENTICATED"
-	case http.StatusForbidden:
-		return "PERMISSION_DENIED"
-	case http.StatusNotFound:
-		return "NOT_FOUND"
-	case http.StatusConflict:
-		return "ABORTED"
-	case http.StatusTooManyRequests:
-		return "RESOURCE_EXHAUSTED"
-	case 499:
-		return "CANCELLED"
-	case http.StatusNotImplemented:
-		return "UNIMPLEMENTED"
-	case http.StatusServiceUnavailable, 529:
-		return "UNAVAILABLE"
-	case http.StatusGatewayTimeout:
-		return "DEADLINE_EXCEEDED"
-	}
-	if status >= 500 {
-		return "INTERNAL"
-	}
-	return "FAILED_PRECONDITION"
 }
 
 // Target parses the path of a request, such as

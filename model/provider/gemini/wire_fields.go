@@ -79,23 +79,6 @@ func snake(name string) string {
 	return b.String()
 }
 
-// A Violation is a field that the API refuses.
-type Violation struct {
-	Field       string `json:"field,omitempty"`
-	Description string `json:"description"`
-}
-
-// Violated makes the error of refused fields.
-func Violated(vs []Violation) *APIError {
-	texts := make([]string, len(vs))
-	for i, v := range vs {
-		texts[i] = v.Description
-	}
-	e := Bad("%s", strings.Join(texts, "\n"))
-	e.Details = []any{map[string]any{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": vs}}
-	return e
-}
-
 // A normalizer brings the JSON of a request into one form: JSON names, lists in
 // place of single values, numbers in place of strings, and no null.
 type normalizer struct {
@@ -118,7 +101,7 @@ func (r *normalizer) message(raw json.RawMessage, kind, path string) json.RawMes
 			if path != "" {
 				at = " at '" + path + "'"
 			}
-			r.unknown = append(r.unknown, Violation{path, fmt.Sprintf("Invalid JSON payload received. Unknown name %q%s: Cannot find field.", name, at)})
+			r.unknown = append(r.unknown, Violation{Field: path, name: name, Description: fmt.Sprintf("Invalid JSON payload received. Unknown name %q%s: Cannot find field.", name, at)})
 			continue
 		}
 		if v := in[name]; string(v) != "null" {
@@ -198,7 +181,7 @@ func (r *normalizer) bad(raw json.RawMessage, path, kind string) json.RawMessage
 	if len(text) > 100 {
 		text = strings.ToValidUTF8(text[:100], "") + "…"
 	}
-	r.wrong = append(r.wrong, Violation{path, fmt.Sprintf("Invalid value at '%s' (%s), %s", path, kind, text)})
+	r.wrong = append(r.wrong, Violation{Field: path, Description: fmt.Sprintf("Invalid value at '%s' (%s), %s", path, kind, text)})
 	return json.RawMessage("null")
 }
 

@@ -13,42 +13,52 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-const (
-	maxArguments = 16 << 20 // of all tool calls of one answer, in bytes
-	maxCalls     = 1000     // in one answer
-)
+const maxCalls = 1000 // in one answer
 
 // reader reads an answer and yields its deltas.
 type reader struct {
-	failures    provider.Failures
-	calls       []ToolCall // in order of arrival
-	size        int        // of their arguments and state
-	hasContent  bool       // text or reasoning was received
-	inReasoning bool       // the last delta was reasoning
-	field       string     // of the reasoning
-	details     []detail   // of the reasoning, not yet yielded
+	provider.DeltaWriter
+
+	calls       []call   // in order of arrival
+	yielded     int      // how many of them
+	inReasoning bool     // the last delta was reasoning
+	field       string   // of the reasoning
+	details     []detail // of the reasoning, not yet yielded
 	refused     bool
 	reason      string
+	finished    bool
 	usage       artel.Usage
-	yield       func(model.Delta, error) bool
+}
+
+// A call is a tool call whose arguments arrive in pieces.
+type call struct {
+	ToolCall
+	sent int // bytes of the arguments that were yielded as pieces
 }
 
 // read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
 // when the caller stops, an [*artel.Error], or the error of body.
 func (r *reader) read(body io.Reader) error {
-	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
+	err := provider.Answer{Failures: r.Failures, Whole: r.whole, Event: r.event, Open: true}.Read(body)
+	if err != nil || r.finished {
+		return err
+	}
+	if r.reason == "" {
+		return r.Failures.Broken("the stream broke off")
+	}
+	return r.finish() // some servers send no [DONE]
 }
 
 func (r *reader) whole(b *bufio.Reader) error {
 	var resp Response
-	data, err := r.failures.ReadWhole(b, &resp)
+	data, err := r.Failures.ReadWhole(b, &resp)
 	switch {
 	case err != nil:
 		return err
 	case provider.Given(resp.Error):
-		return r.failures.Reported(data)
+		return r.Failures.Reported(data)
 	case len(resp.Choices) == 0 || resp.Choices[0].Message == nil:
-		return r.failures.Broken("the answer has no message")
+		return r.Failures.Broken("the answer has no message")
 	}
 	if err := r.chunk(resp); err != nil {
 		return err
@@ -62,16 +72,16 @@ func (r *reader) whole(b *bufio.Reader) error {
 func (r *reader) event(name string, data []byte) (done bool, err error) {
 	if string(data) == "[DONE]" {
 		if r.reason == "" {
-			return true, r.failures.Broken("the stream broke off: it ended without a finish reason")
+			return true, r.Failures.Broken("the stream broke off: it ended without a finish reason")
 		}
 		return true, r.finish()
 	}
 	var chunk Response
-	if err := r.failures.ReadEvent(data, &chunk); err != nil {
+	if err := r.Failures.ReadEvent(data, &chunk); err != nil {
 		return true, err
 	}
 	if provider.Given(chunk.Error) || name == "error" {
-		return true, r.failures.Reported(data)
+		return true, r.Failures.Reported(data)
 	}
 	return false, r.chunk(chunk)
 }
@@ -80,13 +90,7 @@ func (r *reader) event(name string, data []byte) (done bool, err error) {
 // counts.
 func (r *reader) chunk(c Response) error {
 	if u := c.Usage; u != nil {
-		r.usage = artel.Usage{Calls: 1, InputTokens: u.PromptTokens, OutputTokens: u.CompletionTokens, CachedTokens: u.PromptCacheHitTokens}
-		if d := u.PromptTokensDetails; d != nil {
-			r.usage.CachedTokens, r.usage.StoredTokens = max(d.CachedTokens, r.usage.CachedTokens), d.CacheWriteTokens
-		}
-		if d := u.CompletionTokensDetails; d != nil {
-			r.usage.ThoughtTokens = d.ReasoningTokens
-		}
+		r.usage = u.neutral()
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
@@ -119,38 +123,45 @@ func (r *reader) delta(d *Delta) error {
 		return err
 	}
 	if d.Content != nil {
-		if text := d.Content.String(); text != "" && !r.emit(model.TextDelta(text)) {
-			return provider.ErrStopped
+		if err := r.text(d.Content.String()); err != nil {
+			return err
 		}
 	}
 	if d.Refusal != nil && *d.Refusal != "" {
 		r.refused = true
-		if !r.emit(model.TextDelta(*d.Refusal)) {
-			return provider.ErrStopped
+		if err := r.text(*d.Refusal); err != nil {
+			return err
 		}
 	}
 	for _, c := range d.ToolCalls {
-		r.call(c)
-		if len(r.calls) > maxCalls {
-			return r.failures.Wrong("the answer has more than 1000 tool calls")
+		if err := r.call(c); err != nil {
+			return err
 		}
-		if r.size += len(c.Function.Arguments) + len(c.ExtraContent); r.size > maxArguments {
-			return r.failures.Wrong("the arguments of the tool calls are larger than 16 MiB")
+		if len(r.calls) > maxCalls {
+			return r.Failures.Wrong("the answer has more than 1000 tool calls")
+		}
+		if err := r.Keep(len(c.Function.Arguments)+len(c.ExtraContent), "the arguments of the tool calls are"); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (r *reader) emit(d model.Delta) bool {
-	if r.hasContent = true; r.inReasoning && !r.endReasoning() {
-		return false
+func (r *reader) text(s string) error {
+	if s == "" {
+		return nil
 	}
-	return r.yield(d, nil)
+	if r.inReasoning {
+		if err := r.endReasoning(); err != nil {
+			return err
+		}
+	}
+	return r.Emit(model.TextDelta(s))
 }
 
 // call appends a fragment to the call with the same index; without an index, to the
 // last call; a new name and id begin a new call.
-func (r *reader) call(c ToolCall) {
+func (r *reader) call(c ToolCall) error {
 	at := len(r.calls) - 1
 	if c.Index != nil {
 		for at >= 0 && (r.calls[at].Index == nil || *r.calls[at].Index != *c.Index) {
@@ -158,8 +169,11 @@ func (r *reader) call(c ToolCall) {
 		}
 	}
 	if at < 0 || c.Function.Name != "" && c.ID != "" && r.calls[at].ID != "" && c.ID != r.calls[at].ID {
-		r.calls = append(r.calls, c)
-		return
+		if err := r.sendWhole(); err != nil {
+			return err
+		}
+		r.calls = append(r.calls, call{ToolCall: c})
+		return r.piece(&r.calls[len(r.calls)-1])
 	}
 	have := &r.calls[at]
 	if have.ID == "" {
@@ -172,46 +186,78 @@ func (r *reader) call(c ToolCall) {
 	if provider.Given(c.ExtraContent) {
 		have.ExtraContent = c.ExtraContent
 	}
+	return r.piece(have)
+}
+
+// piece yields what has arrived of a call since the last piece. Reasoning with
+// details may still grow and comes before the calls, so then there are no pieces.
+func (r *reader) piece(c *call) error {
+	if c.ID == "" || c.Function.Name == "" || len(r.details) > 0 {
+		return nil
+	}
+	if err := r.endReasoning(); err != nil {
+		return err
+	}
+	text := string(c.Function.Arguments[c.sent:])
+	c.sent = len(c.Function.Arguments)
+	return r.Send(model.CallPiece{ID: artel.CallID(c.ID), Name: c.Function.Name, Text: text})
+}
+
+// sendWhole yields the calls that are surely whole when another one begins: those
+// of which pieces were yielded, and whose arguments are an object.
+func (r *reader) sendWhole() error {
+	for ; r.yielded < len(r.calls); r.yielded++ {
+		c := r.calls[r.yielded]
+		if args := []byte(c.Function.Arguments); c.sent == 0 || args[0] != '{' || !json.Valid(args) {
+			return nil
+		}
+		if err := r.Send(r.wholeCall(c)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) wholeCall(c call) model.CallDelta {
+	d := model.CallDelta{ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: provider.ReceivedArguments(string(c.Function.Arguments))}
+	if provider.Given(c.ExtraContent) {
+		d.Opaque, d.Service = c.ExtraContent, r.Failures.Service.ID
+	}
+	return d
 }
 
 // finish yields the calls and the Finish.
 func (r *reader) finish() error {
+	r.finished = true
 	if r.reason == "error" {
-		return r.failures.Broken("the service ended the answer with an error")
+		return r.Failures.Broken("the service ended the answer with an error")
 	}
 	stop := stopReason(r.reason)
 	if r.refused {
 		stop = model.StopRefusal
 	}
-	if !r.hasContent && len(r.calls) == 0 && (stop == model.StopEnd || stop == model.StopTools) {
-		return r.failures.Broken("the service sent an empty answer")
+	r.HasContent = r.HasContent || len(r.calls) > 0
+	if err := r.CheckContent(stop); err != nil {
+		return err
 	}
-	if (r.inReasoning || len(r.details) > 0) && !r.endReasoning() {
-		return provider.ErrStopped
+	if err := r.endReasoning(); err != nil {
+		return err
 	}
-	for _, c := range r.calls {
+	for _, c := range r.calls[r.yielded:] {
 		if stop == model.StopLength && !json.Valid([]byte(c.Function.Arguments)) {
 			continue // the arguments are cut off: no call
 		}
 		if c.Function.Name == "" {
-			return r.failures.Broken("the service sent a tool call without a name")
+			return r.Unnamed()
 		}
 		if c.ID == "" {
 			c.ID = string(provider.NewCallID("call_"))
 		}
-		call := model.CallDelta{ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: provider.ReceivedArguments(string(c.Function.Arguments))}
-		if provider.Given(c.ExtraContent) {
-			call.Opaque, call.Service = c.ExtraContent, r.failures.Service.ID
-		}
-		if !r.yield(call, nil) {
-			return provider.ErrStopped
-		}
-		if stop == model.StopEnd {
-			stop = model.StopTools
+		if err := r.Send(r.wholeCall(c)); err != nil {
+			return err
 		}
 	}
-	r.yield(model.Finish{Reason: stop, Usage: r.usage}, nil)
-	return nil
+	return r.Finish(stop, r.usage)
 }
 
 func stopReason(word string) model.StopReason {
@@ -261,11 +307,10 @@ func (r *reader) reasoning(d *Delta) error {
 			r.details = append(r.details, one)
 		}
 		for _, value := range one {
-			r.size += len(value)
+			if err := r.Keep(len(value), "the details of the reasoning are"); err != nil {
+				return err
+			}
 		}
-	}
-	if r.size > maxArguments {
-		return r.failures.Wrong("the details of the reasoning are larger than 16 MiB")
 	}
 	text, field := d.ReasoningContent, "reasoning_content"
 	if text == "" {
@@ -281,18 +326,18 @@ func (r *reader) reasoning(d *Delta) error {
 	if text == "" {
 		return nil
 	}
-	r.hasContent, r.inReasoning, r.field = true, true, field
-	if !r.yield(model.ReasoningDelta(text), nil) {
-		return provider.ErrStopped
-	}
-	return nil
+	r.inReasoning, r.field = true, field
+	return r.Emit(model.ReasoningDelta(text))
 }
 
 // endReasoning yields the end of a block of reasoning, with the state that the
-// server needs back.
-func (r *reader) endReasoning() bool {
+// server needs back, unless there is none.
+func (r *reader) endReasoning() error {
+	if !r.inReasoning && len(r.details) == 0 {
+		return nil
+	}
 	var state reasoningState
-	switch r.failures.Service.Quirks().Reasoning {
+	switch r.Failures.Service.Quirks().Reasoning {
 	case model.ReplayDetails:
 		if len(r.details) > 0 {
 			if list, err := json.Marshal(r.details); err == nil {
@@ -306,11 +351,7 @@ func (r *reader) endReasoning() bool {
 	}
 	r.inReasoning, r.details = false, nil
 	if state.Field == "" && state.Details == nil {
-		return true
+		return nil
 	}
-	opaque, err := json.Marshal(state)
-	if err != nil { // it was JSON
-		return true
-	}
-	return r.yield(model.ReasoningDone{Opaque: opaque}, nil)
+	return r.Send(model.ReasoningDone{Opaque: provider.MustMarshal(state)})
 }

@@ -15,14 +15,18 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// MaxCallID is the longest id of a tool call that the API takes.
-const MaxCallID = 40
+// The API's limits on the length of the id of a call and the name of a tool.
+const (
+	MaxCallID = 40
+	MaxName   = 64
+)
 
 // Encode writes r as the body of a streamed call. No blob is read. The error is an
 // [*artel.Error] of kind Unsupported for media that the dialect has no part for, or
 // Invalid for media without a digest or type.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
-	e := encoder{Encoder: provider.NewEncoder("openai.Encode", r, blobs)}
+	r = toolNames().Fitted(r)
+	e := encoder{OpenAIEncoder: provider.OpenAIEncoder{Encoder: provider.NewEncoder("openai.Encode", r, blobs)}}
 	e.Body.WriteString(`{"model":`)
 	e.JSON(r.Service.Model)
 	e.Body.WriteString(`,"messages":[`)
@@ -35,17 +39,15 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	if r.Format.JSON && len(r.Format.Schema) == 0 {
 		messages = provider.AskForJSON(messages)
 	}
-	for i, m := range messages {
-		if i > 0 {
-			e.Body.WriteString(",")
-		}
-		e.message(m)
-	}
+	provider.EachOf(&e.Encoder, messages, func(_ int, m model.Message) { e.message(m) })
 	e.Body.WriteString("]")
 	if len(r.Tools) > 0 {
 		tools := make([]Tool, len(r.Tools))
 		for i, t := range r.Tools {
 			tools[i] = Tool{Type: "function", Function: Function{Name: t.Name, Description: t.Description, Parameters: t.Schema}}
+			if e.StrictTool(t) {
+				tools[i].Function.Strict = &t.Strict
+			}
 		}
 		e.Field("tools", tools)
 	}
@@ -62,7 +64,7 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 }
 
 type encoder struct {
-	provider.Encoder
+	provider.OpenAIEncoder
 
 	quirks model.Quirks
 }
@@ -73,6 +75,7 @@ func (e *encoder) message(m model.Message) {
 	switch m.Role {
 	case artel.RoleTool:
 		r, _ := m.Parts[0].(artel.ToolResult) // Conform leaves exactly one
+		r.Content = provider.ErrorText(r)
 		e.Field("tool_call_id", e.callID(r.CallID))
 		parts := r.Parts
 		if len(parts) > 0 {
@@ -122,24 +125,7 @@ func (e *encoder) content(parts artel.Parts) {
 		e.JSON(artel.TextOf(parts))
 		return
 	}
-	e.Body.WriteString("[")
-	first := true
-	for _, p := range parts {
-		t, isText := p.(artel.Text)
-		if isText && t.Text == "" {
-			continue
-		}
-		if !first {
-			e.Body.WriteString(",")
-		}
-		first = false
-		if isText {
-			e.JSON(Part{Type: "text", Text: t.Text})
-		} else if m, ok := p.(artel.Media); ok {
-			e.media(m)
-		}
-	}
-	e.Body.WriteString("]")
+	e.List(parts, func(text string) { e.JSON(Part{Type: "text", Text: text}) }, e.media)
 }
 
 func (e *encoder) media(m artel.Media) {
@@ -148,19 +134,23 @@ func (e *encoder) media(m artel.Media) {
 		return
 	}
 	named := e.Names[m.Ref.Digest]
+	detail := ""
+	switch m.Detail {
+	case "":
+	case "original": // of the Responses API
+		detail = `,"detail":"high"`
+	default:
+		detail = `,"detail":` + string(provider.MustMarshal(m.Detail))
+	}
 	switch form := e.mediaForm(mediaType); {
 	case form == "image" && named.By == model.ByMediaID: // the id is written below
 		e.Body.WriteString(`{"type":"image_url","image_url":null`)
 	case form == "image" && named.By == model.ByURL:
-		e.Body.WriteString(`{"type":"image_url","image_url":{"url":"` + named.Text + `"}`)
+		e.Body.WriteString(`{"type":"image_url","image_url":{"url":"` + named.Text + `"` + detail + `}`)
 	case form == "image":
-		e.Body.WriteString(`{"type":"image_url","image_url":{"url":"data:` + mediaType + `;base64,`)
-		e.Body.WriteBlob(m.Ref.Digest, m.Size)
-		e.Body.WriteString(`"}`)
+		e.Blob(`{"type":"image_url","image_url":{"url":"data:`+mediaType+`;base64,`, m, `"`+detail+`}`)
 	case form == "video":
-		e.Body.WriteString(`{"type":"video_url","video_url":{"url":"data:` + mediaType + `;base64,`)
-		e.Body.WriteBlob(m.Ref.Digest, m.Size)
-		e.Body.WriteString(`"}`)
+		e.Blob(`{"type":"video_url","video_url":{"url":"data:`+mediaType+`;base64,`, m, `"}`)
 	case form == "file" && named.By == model.ByFileID: // the API takes no filename beside it
 		e.Body.WriteString(`{"type":"file","file":{"file_id":"` + named.Text + `"}`)
 	case form == "file":
@@ -170,9 +160,7 @@ func (e *encoder) media(m artel.Media) {
 		}
 		e.Body.WriteString(`{"type":"file","file":{"filename":`)
 		e.JSON(filename)
-		e.Body.WriteString(`,"file_data":"data:application/pdf;base64,`)
-		e.Body.WriteBlob(m.Ref.Digest, m.Size)
-		e.Body.WriteString(`"}`)
+		e.Blob(`,"file_data":"data:application/pdf;base64,`, m, `"}`)
 	case form == "":
 		e.Fail(artel.Unsupported,
 			"%s is %s: Chat Completions takes images, PDF, WAV and MP3 only", name, mediaType)
@@ -182,9 +170,7 @@ func (e *encoder) media(m artel.Media) {
 		if e.quirks.AudioAsURL {
 			head = "data:;base64,"
 		}
-		e.Body.WriteString(`{"type":"input_audio","input_audio":{"data":"` + head)
-		e.Body.WriteBlob(m.Ref.Digest, m.Size)
-		e.Body.WriteString(`","format":"` + form + `"}`)
+		e.Blob(`{"type":"input_audio","input_audio":{"data":"`+head, m, `","format":"`+form+`"}`)
 	}
 	if e.quirks.MediaIDs {
 		e.Field("uuid", string(m.Ref.Digest))
@@ -198,45 +184,67 @@ const MaxStops = 4
 // settings writes the choice of tools, the format and the sampling.
 func (e *encoder) settings(r *model.Request) {
 	if len(r.Tools) > 0 {
-		if c := wireChoice(r.Choice); c != nil {
-			e.Field("tool_choice", c)
-		}
-		if r.Choice.OneByOne {
-			e.Field("parallel_tool_calls", false)
-		}
+		e.Choice(r.Choice, choiceObject{Type: "function", Function: &choiceNamed{r.Choice.Name}})
 	}
-	if f := wireFormat(r.Format); f != nil {
+	if f := e.wireFormat(r.Format); f != nil {
 		e.Field("response_format", f)
 	}
-	if r.Sampling.Temperature != nil {
-		e.Field("temperature", *r.Sampling.Temperature)
+	e.Sampling(r)
+	if s := r.Sampling; s.Seed != nil {
+		e.Field("seed", *s.Seed)
 	}
-	if r.Sampling.TopP != nil {
-		e.Field("top_p", *r.Sampling.TopP)
+	if k := r.Sampling.TopK; k != nil && provider.TakesTopK(r.Service) {
+		e.Field("top_k", *k)
 	}
 	if stop := r.Sampling.Stop; len(stop) > 0 {
+		if len(stop) > MaxStops {
+			e.Drop("stop", model.TooMany)
+		}
 		e.Field("stop", stop[:min(len(stop), MaxStops)])
+	}
+	e.effort(r)
+	e.extras(r.Extras)
+}
+
+// effort writes how much the model is to reason.
+func (e *encoder) effort(r *model.Request) {
+	if e.quirks.Server == model.OpenRouterAPI {
+		if x := (Reasoning{Effort: string(r.Reasoning.Effort), MaxTokens: r.Reasoning.Budget}); x != (Reasoning{}) {
+			if x.MaxTokens > 0 {
+				x.Effort = "" // the API takes one of them
+			}
+			e.Field("reasoning", x)
+		}
+		return
+	}
+	if effort := e.Effort(r); effort != "" {
+		e.Field("reasoning_effort", effort)
 	}
 }
 
-// wireChoice returns nil for the default: the model decides.
-func wireChoice(c model.ToolChoice) *ToolChoice {
-	switch c.Mode {
-	case model.ChooseNone:
-		return &ToolChoice{Word: "none"}
-	case model.ChooseAny:
-		return &ToolChoice{Word: "required"}
-	case model.ChooseNamed:
-		return &ToolChoice{Type: "function", Name: c.Name}
+// extras writes the extras. Vendors that are not OpenAI know the user alone, and
+// some refuse unknown fields.
+func (e *encoder) extras(x model.Extras) {
+	vendor := e.quirks.Server != "" || len(e.quirks.Hosts) > 0
+	if vendor && e.quirks.Name != "OpenAI" && e.quirks.Server != model.OpenRouterAPI {
+		for _, f := range [][2]string{{"safety_identifier", x.SafetyID}, {"service_tier", x.Tier}, {"prompt_cache_key", x.CacheKey}, {"verbosity", x.Verbosity}} {
+			if f[1] != "" {
+				e.Drop(f[0], model.DialectLacks)
+			}
+		}
+		x = model.Extras{User: x.User}
 	}
-	return nil
+	e.Extras(x)
+	if x.Verbosity != "" {
+		e.Field("verbosity", x.Verbosity)
+	}
 }
 
 // wireFormat returns nil for plain text.
-func wireFormat(f model.Format) *ResponseFormat {
+func (e *encoder) wireFormat(f model.Format) *ResponseFormat {
 	switch {
 	case len(f.Schema) > 0:
-		return &ResponseFormat{Type: "json_schema", Schema: &JSONSchema{Name: provider.SchemaName(f.Name), Schema: f.Schema, Strict: &f.Strict}}
+		return &ResponseFormat{Type: "json_schema", Schema: &JSONSchema{Name: provider.SchemaName(f.Name), Schema: f.Schema, Strict: e.StrictFormat(f)}}
 	case f.JSON:
 		return &ResponseFormat{Type: "json_object"}
 	}

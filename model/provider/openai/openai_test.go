@@ -6,12 +6,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -29,22 +27,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func each(deltas ...model.Delta) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		for _, d := range deltas {
-			if !yield(d, nil) {
-				return
-			}
-		}
-	}
-}
-
-func TestProvider(t *testing.T) { providertest.Run(t, dialect(t)) }
+func TestProvider(t *testing.T) { providertest.Run(t, dialect()) }
 
 // TestAnyHistory keeps what came from any service, and its order.
 func TestAnyHistory(t *testing.T) {
 	t.Parallel()
-	d := dialect(t)
+	d := dialect()
 	d.Native.Decode = func(body []byte) (*model.Request, error) {
 		r, err := openai.Decode(t.Context(), bytes.NewReader(body), provider.DecodeOptions{})
 		if err != nil {
@@ -55,19 +43,14 @@ func TestAnyHistory(t *testing.T) {
 	providertest.Histories(t, d)
 }
 
-func dialect(t *testing.T) providertest.Dialect {
+func dialect() providertest.Dialect {
 	return providertest.Dialect{
 		Name: model.OpenAI,
 		New: func(client *http.Client, blobs blob.Store) model.Provider {
 			return openai.New(openai.Options{Client: client, Blobs: blobs})
 		},
-		Stream: func(deltas ...model.Delta) []byte {
-			var b bytes.Buffer
-			a := openai.Answer{ID: "chatcmpl-1", Model: "kit-1", Created: time.Unix(1, 0), IncludeUsage: true}
-			if err := a.Stream(&b, nil, each(deltas...)); err != nil {
-				t.Fatal(err)
-			}
-			return b.Bytes()
+		Stream: func(w io.Writer, deltas iter.Seq2[model.Delta, error]) error {
+			return openai.Answer{ID: "chatcmpl-1", Model: "kit-1", Created: time.Unix(1, 0), IncludeUsage: true}.Stream(w, nil, deltas)
 		},
 		Failure: func(status int, message string) []byte {
 			return (&openai.APIError{Status: status, Message: message, Type: "some_error"}).MarshalBody()
@@ -76,41 +59,10 @@ func dialect(t *testing.T) providertest.Dialect {
 	}
 }
 
-// told writes what an answer came to on one line.
+// told asks a server that sends body, and returns its answer on one line.
 func told(t *testing.T, mediaType, body string) string {
 	t.Helper()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if mediaType != "" {
-			w.Header().Set("Content-Type", mediaType)
-		}
-		_, _ = io.WriteString(w, body)
-	}))
-	defer srv.Close()
-	defer srv.Client().CloseIdleConnections()
-	var out strings.Builder
-	r := &model.Request{
-		Service:  model.Service{ID: "s", BaseURL: srv.URL + "/", Model: "m"},
-		Messages: []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: "hi"}}}},
-	}
-	for d, err := range openai.New(openai.Options{Client: srv.Client()}).Generate(t.Context(), r) {
-		switch d := d.(type) {
-		case nil:
-			c, _ := errors.AsType[*model.CallError](err)
-			fmt.Fprintf(&out, "!%s transient=%v %s", artel.KindOf(err), c.Transient, c.Message)
-		case model.TextDelta:
-			fmt.Fprintf(&out, "%q ", string(d))
-		case model.ReasoningDelta:
-			fmt.Fprintf(&out, "(%s) ", string(d))
-		case model.CallDelta:
-			fmt.Fprintf(&out, "%s:%s%s ", d.ID, d.Name, d.Arguments)
-		case model.Finish:
-			fmt.Fprintf(&out, "%s %d/%d", d.Reason, d.Usage.InputTokens, d.Usage.OutputTokens)
-			if u := d.Usage; u.CachedTokens+u.StoredTokens+u.ThoughtTokens > 0 {
-				fmt.Fprintf(&out, " cached=%d stored=%d thought=%d", u.CachedTokens, u.StoredTokens, u.ThoughtTokens)
-			}
-		}
-	}
-	return out.String()
+	return providertest.Answer(t, dialect(), mediaType, body)
 }
 
 // stream makes events of the choices' JSON.
@@ -166,7 +118,8 @@ func TestAnswers(t *testing.T) {
 		"a named error event":        {"text/event-stream", "event: error\ndata: {\"message\":\"bad\",\"type\":\"invalid_request_error\"}\n\n", `!invalid transient=false bad`},
 		"an error in 200 JSON":       {"application/json", `{"error":{"message":"maximum context length is 8"}}`, `!too_large transient=false maximum context length is 8`},
 		"ended by an error":          {"text/event-stream", stream(`{"delta":{"content":"x"},"finish_reason":"error"}`) + done, `"x" !unavailable transient=true the service ended the answer with an error`},
-		"no [DONE]":                  {"text/event-stream", stream(`{"delta":{"content":"x"}}`, stop), `"x" !unavailable transient=true the stream broke off`},
+		"no [DONE]":                  {"text/event-stream", stream(`{"delta":{"content":"x"}}`, stop), `"x" end 0/0`},
+		"neither reason nor [DONE]":  {"text/event-stream", stream(`{"delta":{"content":"x"}}`), `"x" !unavailable transient=true the stream broke off`},
 		"no finish reason":           {"text/event-stream", stream(`{"delta":{"content":"x"}}`) + done, `"x" !unavailable transient=true the stream broke off: it ended without a finish reason`},
 		"an empty answer":            {"text/event-stream", stream(stop) + done, `!unavailable transient=true the service sent an empty answer`},
 		"nothing but text":           {"text/plain", "It works!", `!unavailable transient=true the answer is neither JSON nor an event stream`},
@@ -185,50 +138,17 @@ func FuzzAnswers(f *testing.F) {
 	f.Add(stream(`{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}`, `{"delta":{},"finish_reason":"stop"}`) + done)
 	f.Add(`{"choices":[{"message":{"content":[{"type":"text","text":"x"}]}}]}`)
 	f.Add(stream(`{"delta":{"content":"x","reasoning_details":[{"type":"reasoning.text","text":"x","index":0}]},"finish_reason":"stop"}`) + done)
-	f.Fuzz(func(t *testing.T, body string) {
-		ends := 0
-		p := openai.New(openai.Options{Client: &http.Client{Transport: canned(body)}})
-		r := &model.Request{Service: model.Service{ID: "s", BaseURL: "http://x", Model: "m", Server: model.OpenRouterAPI}}
-		for d, err := range p.Generate(t.Context(), r) {
-			if ends > 0 {
-				t.Fatal("the sequence continues after its end")
-			}
-			if _, ok := d.(model.Finish); ok || err != nil {
-				ends++
-			}
-			if c, ok := d.(model.CallDelta); ok && (!json.Valid(c.Arguments) || c.ID == "" || c.Name == "") {
-				t.Fatalf("bad call %+v", c)
-			}
-			if _, ok := errors.AsType[*artel.Error](err); err != nil && !ok {
-				t.Fatalf("%T", err)
-			}
-		}
-		if ends != 1 {
-			t.Fatal("the sequence has no end")
-		}
-	})
+	f.Fuzz(func(t *testing.T, body string) { providertest.CheckAnswer(t, dialect(), model.OpenRouterAPI, body) })
 }
 
-type canned string
-
-func (c canned) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(c)))}, nil
-}
-
+// encoded returns the body of r, which the API accepts.
 func encoded(t *testing.T, r *model.Request, blobs blob.Store) string {
 	t.Helper()
-	b, err := openai.Encode(r, blobs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := io.ReadAll(b.Open(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := rules.ValidateJSON(out); err != nil {
+	out := providertest.Encoded(t, openai.Encode, r, blobs)
+	if err := rules.ValidateJSON([]byte(out)); err != nil {
 		t.Errorf("the API refuses %s: %v", out, err)
 	}
-	return string(out)
+	return out
 }
 
 func TestEncode(t *testing.T) {
@@ -295,22 +215,15 @@ func TestToolMediaStays(t *testing.T) {
 	}
 	s := model.Service{ID: "s", Model: "m"}
 	s.Capabilities.ToolImage = model.Fact[bool]{Value: true, Source: model.FromProbe}
-	b, err := openai.Encode(&model.Request{Service: s, Messages: []model.Message{
+	got := providertest.Encoded(t, openai.Encode, &model.Request{Service: s, Messages: []model.Message{
 		{Role: artel.RoleAssistant, Parts: artel.Parts{artel.ToolCall{ID: "a", Name: "f"}}},
 		{Role: artel.RoleTool, Parts: artel.Parts{artel.ToolResult{CallID: "a", Content: "r", Parts: artel.Parts{
 			artel.Media{Ref: artel.BlobRef(info.Digest), MediaType: "image/png", Size: 3},
 		}}}},
 	}}, store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := io.ReadAll(b.Open(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := `{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":"r"},{"type":"image_url","image_url":{"url":"data:image/png;base64,YWJj"}}]}`
-	if !bytes.Contains(out, []byte(want)) {
-		t.Errorf("got %s", out)
+	if !strings.Contains(got, want) {
+		t.Errorf("got %s", got)
 	}
 }
 

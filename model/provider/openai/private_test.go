@@ -16,6 +16,7 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/openai"
+	"github.com/artelhq/artel/model/provider/providertest"
 )
 
 // TestSignedCalls: what a server keeps with its calls comes back to it, and to
@@ -78,11 +79,11 @@ func TestSignedCalls(t *testing.T) {
 // nor what a model thought changes a byte of the request.
 func TestWireHoldsNothingForPeople(t *testing.T) {
 	t.Parallel()
-	body := func(thought artel.Parts, r artel.ToolResult) []byte {
+	body := func(thought artel.Parts, r artel.ToolResult) string {
 		t.Helper()
 		r.CallID, r.Content = "a", "seen"
 		said := append(thought, artel.Text{Text: "I look."}, artel.ToolCall{ID: "a", Name: "look"})
-		b, err := openai.Encode(&model.Request{
+		return providertest.Encoded(t, openai.Encode, &model.Request{
 			Service: model.Service{ID: "mine", Dialect: model.OpenAI, Model: "m", Capabilities: model.TextOnly()},
 			Messages: []model.Message{
 				{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: "look"}}},
@@ -90,23 +91,13 @@ func TestWireHoldsNothingForPeople(t *testing.T) {
 				{Role: artel.RoleTool, Parts: artel.Parts{r}},
 			},
 		}, blob.NewMemory())
-		if err != nil {
-			t.Fatal(err)
-		}
-		stream := b.Open(t.Context())
-		defer stream.Close()
-		out, err := io.ReadAll(stream)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
 	}
 	plain := body(nil, artel.ToolResult{})
 	told := body(
 		artel.Parts{artel.Reasoning{Text: "theirs", Service: "theirs"}, artel.Reasoning{Text: "own", Service: "mine"}},
 		artel.ToolResult{Millis: 12, Metadata: map[string]any{"content_type": "image", "url": "/api/v1/files/x"}},
 	)
-	if !bytes.Equal(plain, told) {
+	if plain != told {
 		t.Errorf("the request changes:\n%s\n%s", plain, told)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/openai"
+	"github.com/artelhq/artel/model/provider/providertest"
 )
 
 // TestQuirks writes one conversation for each server, with a call whose result
@@ -85,18 +86,8 @@ func TestQuirks(t *testing.T) {
 				{Role: artel.RoleTool, Parts: artel.Parts{artel.ToolResult{CallID: "call_1", Content: "see", Parts: artel.Parts{media("image/png")}}}},
 				{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: "so?"}}},
 			}}
-			b, err := openai.Encode(r, blobs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body := b.Open(t.Context())
-			defer body.Close()
-			got, err := io.ReadAll(body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, rest, _ := bytes.Cut(got, []byte(`"content":"look"},`))
-			if d := cmp.Diff(c.want, string(rest)); d != "" {
+			_, rest, _ := strings.Cut(providertest.Encoded(t, openai.Encode, r, blobs), `"content":"look"},`)
+			if d := cmp.Diff(c.want, rest); d != "" {
 				t.Error(d)
 			}
 			// What the row says is taken can be written, and nothing else of sound
@@ -133,14 +124,9 @@ func TestSoundAndVideo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := artel.Media{Ref: artel.BlobRef(info.Digest), MediaType: c.mediaType, Size: info.Size}
-			b, err := openai.Encode(&model.Request{Service: model.Service{BaseURL: c.base}, Messages: []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{m}}}}, blobs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body := b.Open(t.Context())
-			defer body.Close()
-			if got, err := io.ReadAll(body); err != nil || !bytes.Contains(got, []byte(c.want)) {
-				t.Errorf("%v: %s", err, got)
+			r := &model.Request{Service: model.Service{BaseURL: c.base}, Messages: []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{m}}}}
+			if got := providertest.Encoded(t, openai.Encode, r, blobs); !strings.Contains(got, c.want) {
+				t.Error(got)
 			}
 		})
 	}
@@ -208,17 +194,11 @@ func TestReasoningGoesBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "text/event-stream")
-				_, _ = io.WriteString(w, c.answer)
-			}))
-			defer srv.Close()
-			defer srv.Client().CloseIdleConnections()
-			service := model.Service{ID: "mine", Dialect: model.OpenAI, BaseURL: srv.URL, Model: "m", Server: c.server}
+			service := model.Service{ID: "mine", Dialect: model.OpenAI, BaseURL: "http://x", Model: "m", Server: c.server}
 			r := &model.Request{Service: service, Messages: []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: "look"}}}}}
 			var said artel.Parts
 			text := ""
-			for d, err := range openai.New(openai.Options{Client: srv.Client()}).Generate(t.Context(), r) {
+			for d, err := range openai.New(openai.Options{Client: providertest.Canned(c.answer)}).Generate(t.Context(), r) {
 				switch d := d.(type) {
 				case nil:
 					t.Fatal(err)
@@ -235,7 +215,7 @@ func TestReasoningGoesBack(t *testing.T) {
 			if c.host != "" {
 				r.Service.BaseURL = "https://" + c.host
 			}
-			_, rest, _ := strings.Cut(encode(t, r), `"arguments":"{}"}}]`)
+			_, rest, _ := strings.Cut(providertest.Encoded(t, openai.Encode, r, nil), `"arguments":"{}"}}]`)
 			got, _, _ := strings.Cut(rest, `},{"role":"tool"`)
 			if got != c.want {
 				t.Errorf("goes back: %s\nwant %s", got, c.want)

@@ -3,10 +3,15 @@
 package openai
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
-	"slices"
+	"reflect"
 	"strings"
+	"sync"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -20,11 +25,9 @@ import (
 // the sink. Decode does not check the rules of the API.
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
 	req := &Request{}
-	extraction, err := provider.DecodeOpenAI(ctx, r, Payloads, o, req)
-	if err != nil {
+	if err := req.DecodeOpenAI(ctx, r, Payloads, o, req); err != nil {
 		return nil, err
 	}
-	req.extraction = extraction
 	return req, nil
 }
 
@@ -42,18 +45,9 @@ func Payloads(path []string) provider.Encoding {
 	return provider.NoEncoding
 }
 
-// Extraction returns the JSON of the request and its payloads, both empty if it was
-// not decoded.
-func (r *Request) Extraction() *provider.Extraction {
-	if r.extraction == nil {
-		return &provider.Extraction{}
-	}
-	return r.extraction
-}
-
 // Neutral returns r in the form that is neutral of dialect. Its media have blob
 // refs, whether or not the sink of [Decode] stored them. References by URL or file
-// id become texts.
+// id become texts. Dropped has the fields that have no neutral form.
 func (r *Request) Neutral() *model.Request {
 	out := &model.Request{Service: model.Service{Dialect: model.OpenAI, Model: r.Model, Capabilities: model.TextOnly()}}
 	if r.MaxCompletionTokens != nil {
@@ -61,34 +55,48 @@ func (r *Request) Neutral() *model.Request {
 	} else if r.MaxTokens != nil {
 		out.MaxOutput = *r.MaxTokens
 	}
-	for _, t := range r.Tools {
-		out.Tools = append(out.Tools, model.ToolSpec{Name: t.Function.Name, Description: t.Function.Description, Schema: t.Function.Parameters})
-	}
-	out.Choice, out.Tools = r.choice(out.Tools)
+	r.tools(out)
 	out.Format = r.format()
-	out.Sampling = model.Sampling{Temperature: r.Temperature, TopP: r.TopP, Stop: r.Stop}
-	for _, m := range r.Messages {
-		out.Messages = append(out.Messages, r.message(m))
+	out.Sampling = model.Sampling{
+		Temperature: r.Temperature, TopP: r.TopP, TopK: r.TopK, Seed: r.Seed,
+		FrequencyPenalty: r.FrequencyPenalty, PresencePenalty: r.PresencePenalty, Stop: r.Stop,
+	}
+	out.Reasoning = model.Reasoning{Effort: model.Effort(r.ReasoningEffort), Show: true} // in a field of its own
+	if x := r.Reasoning; x != nil {
+		out.Reasoning = model.Reasoning{Effort: model.Effort(cmp.Or(x.Effort, r.ReasoningEffort)), Budget: x.MaxTokens, Show: !x.Exclude}
+	}
+	out.Extras = model.Extras{User: r.User, SafetyID: r.SafetyIdentifier, Tier: r.ServiceTier, CacheKey: r.PromptCacheKey, Verbosity: r.Verbosity}
+	text := gjson.ParseBytes(r.Extraction().JSON())
+	out.Dropped = append(out.Dropped, provider.Unread(text, "", readFields(), map[string]string{"n": "1", "top_logprobs": "0"})...)
+	out.Dropped = append(out.Dropped, r.unreadInMessages(text)...)
+	ids := newFunctionIDs(r.Messages)
+	for i, m := range r.Messages {
+		if len(m.Audio) > 0 && string(m.Audio) != "null" {
+			out.Dropped = append(out.Dropped, model.Drop{Field: fmt.Sprintf("messages[%d].audio", i), Reason: model.NotTranslated})
+		}
+		out.Messages = append(out.Messages, r.message(m, ids))
 	}
 	return out
 }
 
-func (r *Request) message(m Message) model.Message {
+var readFields = sync.OnceValue(func() map[string]bool { return provider.Fields(reflect.TypeFor[Request]()) })
+
+func (r *Request) message(m Message, ids *functionIDs) model.Message {
 	parts := r.parts(m.Content)
 	switch m.Role {
-	case "tool":
+	case "tool", "function":
 		res := artel.ToolResult{CallID: artel.CallID(m.ToolCallID), Content: m.Content.String()}
-		for _, p := range parts {
-			if media, ok := p.(artel.Media); ok {
-				res.Parts = append(res.Parts, media)
-			}
+		if m.Role == "function" {
+			res.CallID = ids.result(m.Name)
 		}
+		_, res.Parts = provider.SplitParts(parts)
 		return model.Message{Role: artel.RoleTool, Parts: artel.Parts{res}}
 	case "assistant":
 		for _, c := range m.ToolCalls {
-			parts = append(parts, artel.ToolCall{
-				ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: provider.ReceivedArguments(string(c.Function.Arguments)), Opaque: c.ExtraContent,
-			})
+			parts = append(parts, neutralCall(c))
+		}
+		if f := m.FunctionCall; f != nil {
+			parts = append(parts, artel.ToolCall{ID: ids.call(f.Name), Name: f.Name, Arguments: provider.ReceivedArguments(string(f.Arguments))})
 		}
 		return model.Message{Role: artel.RoleAssistant, Parts: parts}
 	case "system", "developer":
@@ -105,11 +113,11 @@ func (r *Request) parts(c Content) artel.Parts {
 	for _, p := range c.Parts {
 		switch {
 		case p.ImageURL != nil:
-			out = append(out, r.Extraction().URLPart("image", artel.KindImage, p.ImageURL.URL))
+			out = append(out, provider.URLPart(r.Extraction(), "image", artel.KindImage, p.ImageURL.URL, p.ImageURL.Detail))
 		case p.VideoURL != nil:
-			out = append(out, r.Extraction().URLPart("video", artel.KindVideo, p.VideoURL.URL))
+			out = append(out, provider.URLPart(r.Extraction(), "video", artel.KindVideo, p.VideoURL.URL, p.VideoURL.Detail))
 		case p.InputAudio != nil:
-			out = append(out, r.Extraction().AudioPart(p.InputAudio.Data, p.InputAudio.Format))
+			out = append(out, provider.AudioPart(r.Extraction(), p.InputAudio.Data, p.InputAudio.Format))
 		case p.File != nil:
 			m, mediaType, ok := r.Extraction().DataURL(p.File.FileData)
 			if !ok {
@@ -123,33 +131,11 @@ func (r *Request) parts(c Content) artel.Parts {
 			out = append(out, artel.Text{Text: p.Text})
 		case p.Type == "refusal":
 			out = append(out, artel.Text{Text: p.Refusal})
+		case p.Type == "thinking":
+			out = append(out, artel.Reasoning{Text: Content{Parts: p.Thinking}.String()})
 		}
 	}
 	return out
-}
-
-// choice returns the choice of tools, and the tools that remain allowed.
-func (r *Request) choice(tools []model.ToolSpec) (model.ToolChoice, []model.ToolSpec) {
-	var out model.ToolChoice
-	out.OneByOne = r.ParallelToolCalls != nil && !*r.ParallelToolCalls
-	c := r.ToolChoice
-	if c == nil {
-		return out, tools
-	}
-	switch {
-	case c.Word == "none":
-		out.Mode = model.ChooseNone
-	case c.Word == "required":
-		out.Mode = model.ChooseAny
-	case c.Type == "function":
-		out.Mode, out.Name = model.ChooseNamed, c.Name
-	case c.Type == "allowed_tools":
-		if c.Mode == "required" {
-			out.Mode = model.ChooseAny
-		}
-		tools = slices.DeleteFunc(tools, func(t model.ToolSpec) bool { return !slices.Contains(c.Allowed, t.Name) })
-	}
-	return out, tools
 }
 
 func (r *Request) format() model.Format {

@@ -3,14 +3,11 @@
 package openai_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -24,6 +21,7 @@ import (
 	rules "github.com/artelhq/artel/model/fake/rules/openai"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/openai"
+	"github.com/artelhq/artel/model/provider/providertest"
 )
 
 // user wraps the parts' JSON in a request.
@@ -45,6 +43,13 @@ func TestValidate(t *testing.T) {
 		"audio":                       {user(`[{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}]`), ""},
 		"pdf":                         {user(`[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,AAAA"}}]`), ""},
 		"file id":                     {user(`[{"type":"file","file":{"file_id":"file-1"}}]`), ""},
+		"custom tool":                 {`{"model":"m","tools":[{"type":"custom","custom":{"name":"c"}}],"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"custom","custom":{"name":"c","input":"x"}}]},` + tool("a") + `]}`, ""},
+		"custom tool without one":     {`{"model":"m","tools":[{"type":"custom"}],"messages":[{"role":"user","content":"x"}]}`, "Missing required parameter: 'tools[0].custom'"},
+		"name of a custom tool":       {`{"model":"m","tools":[{"type":"custom","custom":{"name":"a b"}}],"messages":[{"role":"user","content":"x"}]}`, "tools[0].custom.name"},
+		"functions":                   {`{"model":"m","functions":[{"name":"f"}],"function_call":"auto","messages":[{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}},{"role":"function","name":"f","content":"x"}]}`, ""},
+		"name of a function":          {`{"model":"m","functions":[{"name":"a b"}],"messages":[{"role":"user","content":"x"}]}`, "functions[0].name"},
+		"call of no function":         {`{"model":"m","function_call":"auto","messages":[{"role":"user","content":"x"}]}`, "only allowed when 'functions' are specified"},
+		"result of no function":       {messages(`{"role":"function","content":"x"}`), "Missing required parameter: 'messages[0].name'"},
 		"no JSON":                     {`{"model":`, "could not parse"},
 		"trailing":                    {user(`"hi"`) + "x", "could not parse"},
 		"wrong type":                  {`{"model":1}`, "Invalid type for 'model'"},
@@ -158,58 +163,25 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(user(`[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]`)))
 	f.Add([]byte(user(`[{"type":"input_audio","input_audio":{"data":"\/AA\u003d`)))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		req, err := openai.Decode(t.Context(), bytes.NewReader(body), provider.DecodeOptions{})
-		one, errOne := openai.Decode(t.Context(), iotest.OneByteReader(bytes.NewReader(body)), provider.DecodeOptions{})
-		if (err == nil) != (errOne == nil) {
-			t.Fatalf("whole: %v, bytewise: %v", err, errOne)
+		if req, ok := providertest.DecodePieces(t, openai.Decode, body); ok {
+			_ = rules.Validate(req, rules.Options{})
+			_ = req.Neutral()
 		}
-		if err != nil {
-			return
-		}
-		bad := slices.ContainsFunc(req.Extraction().Payloads(), func(m provider.Payload) bool { return m.Bad })
-		if !bad && !json.Valid(body) {
-			t.Fatal("what is no JSON was taken")
-		}
-		if string(req.Extraction().Elided()) != string(one.Extraction().Elided()) {
-			t.Fatal("the pieces it comes in change what is read")
-		}
-		_ = rules.Validate(req, rules.Options{})
-		_ = req.Neutral()
 	})
 }
 
 // TestDecodeMemory reads a large request and watches what is allocated.
 func TestDecodeMemory(t *testing.T) {
-	head, tail, _ := strings.Cut(user(`[{"type":"image_url","image_url":{"url":"data:image/png;base64,|"}}]`), "|")
-	body := io.MultiReader(strings.NewReader(head), io.LimitReader(endless('A'), 64<<20), strings.NewReader(tail))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	req, err := openai.Decode(t.Context(), body, provider.DecodeOptions{})
-	runtime.ReadMemStats(&after)
-	if err != nil || req.Extraction().Payloads()[0].Size != 48<<20 {
-		t.Fatal(err)
-	}
-	if grown := after.TotalAlloc - before.TotalAlloc; grown > 512<<10 {
-		t.Errorf("64 MiB of base64 cost %d bytes of allocation", grown)
-	}
-}
-
-type endless byte
-
-func (e endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = byte(e)
-	}
-	return len(p), nil
+	providertest.DecodeMemory(t, openai.Decode, user(`[{"type":"image_url","image_url":{"url":"data:image/png;base64,|"}}]`))
 }
 
 func TestDecodeBoundsText(t *testing.T) {
 	t.Parallel()
-	_, err := openai.Decode(t.Context(), endless('['), provider.DecodeOptions{MaxText: 1 << 20})
+	_, err := openai.Decode(t.Context(), providertest.Endless('['), provider.DecodeOptions{MaxText: 1 << 20})
 	if err == nil {
 		t.Error("endless brackets were taken")
 	}
-	_, err = openai.Decode(t.Context(), io.MultiReader(strings.NewReader(`{"x":"`), endless('x')), provider.DecodeOptions{MaxText: 1 << 20})
+	_, err = openai.Decode(t.Context(), io.MultiReader(strings.NewReader(`{"x":"`), providertest.Endless('x')), provider.DecodeOptions{MaxText: 1 << 20})
 	if e, ok := errors.AsType[*openai.APIError](err); !ok || e.Status != 413 {
 		t.Errorf("got %v, want 413", err)
 	}
@@ -223,7 +195,7 @@ func TestDecodeBoundsText(t *testing.T) {
 func TestAnswerWhole(t *testing.T) {
 	t.Parallel()
 	a := openai.Answer{ID: "chatcmpl-1", Model: "m", Created: time.Unix(7, 0)}
-	r, err := a.Whole(each(
+	r, err := a.Whole(providertest.Each(
 		model.ReasoningDelta("hm"), model.TextDelta("a"), model.TextDelta("b"),
 		model.CallDelta{ID: "c", Name: "f", Arguments: json.RawMessage(`{"x":1}`)},
 		model.Finish{Reason: model.StopTools, Usage: artel.Usage{InputTokens: 2, OutputTokens: 3, CachedTokens: 1, ThoughtTokens: 2}},
@@ -241,10 +213,79 @@ func TestAnswerWhole(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if _, err := a.Whole(each(model.TextDelta("x"))); err == nil {
+	if _, err := a.Whole(providertest.Each(model.TextDelta("x"))); err == nil {
 		t.Error("an answer without a Finish was taken")
 	}
-	if err := a.Stream(io.Discard, nil, each(model.TextDelta("x"))); err == nil {
+	if err := a.Stream(io.Discard, nil, providertest.Each(model.TextDelta("x"))); err == nil {
 		t.Error("a stream without a Finish was taken")
+	}
+}
+
+// TestAlternatingPieces: the pieces of several calls may alternate in a stream.
+func TestAlternatingPieces(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	deltas := func(yield func(model.Delta, error) bool) {
+		for _, piece := range []string{`{"x`, `":`, `1}`} {
+			for _, id := range []artel.CallID{"a", "b", "c"} {
+				if !yield(model.CallPiece{ID: id, Name: "f", Text: piece}, nil) {
+					return
+				}
+			}
+		}
+		for _, id := range []artel.CallID{"c", "a", "b"} {
+			if !yield(model.CallDelta{ID: id, Name: "f", Arguments: json.RawMessage(`{"x":1}`)}, nil) {
+				return
+			}
+		}
+		yield(model.Finish{Reason: model.StopTools}, nil)
+	}
+	if err := (openai.Answer{ID: "a", Model: "m", Created: time.Unix(1, 0)}).Stream(&b, nil, deltas); err != nil {
+		t.Fatal(err)
+	}
+	got := map[int]string{}
+	for line := range strings.Lines(b.String()) {
+		var chunk openai.Response
+		if json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &chunk) != nil || len(chunk.Choices) == 0 {
+			continue
+		}
+		for _, c := range chunk.Choices[0].Delta.ToolCalls {
+			got[*c.Index] += string(c.Function.Arguments)
+		}
+	}
+	for n := range 3 {
+		if got[n] != `{"x":1}` {
+			t.Errorf("call %d: %q", n, got[n])
+		}
+	}
+}
+
+// TestFilterStopEmpty: an answer that a content filter ended is empty if none of its
+// choices has text, a call, a refusal or reasoning.
+func TestFilterStopEmpty(t *testing.T) {
+	t.Parallel()
+	for members, want := range map[string]bool{
+		``:                                    true,
+		`"role":"assistant"`:                  true,
+		`"role":"assistant","content":null`:   true,
+		`"content":"","tool_calls":[]`:        true,
+		`"content":"","refusal":null`:         true,
+		`"content":"half"`:                    false,
+		`"content":null,"tool_calls":[{}]`:    false,
+		`"function_call":{"name":"f"}`:        false,
+		`"refusal":"no"`:                      false,
+		`"reasoning_content":"hm"`:            false,
+		`"reasoning":"hm"`:                    false,
+		`"reasoning_details":[{"text":"hm"}]`: false,
+		`"audio":{"data":"AA=="}`:             false,
+	} {
+		for _, name := range []string{"message", "delta"} {
+			for _, before := range []string{"", `{"index":1,"` + name + `":{}},`} {
+				data := `{"choices":[` + before + `{"index":0,"` + name + `":{` + members + `},"finish_reason":"content_filter"}]}`
+				if _, empty := openai.Editor().FilterStop([]byte(data)); empty != want {
+					t.Errorf("empty is %v: %s", empty, data)
+				}
+			}
+		}
 	}
 }

@@ -4,7 +4,6 @@ package openai_test
 
 import (
 	"encoding/json"
-	"io"
 	"strings"
 	"testing"
 
@@ -16,23 +15,8 @@ import (
 	rules "github.com/artelhq/artel/model/fake/rules/openai"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/openai"
+	"github.com/artelhq/artel/model/provider/providertest"
 )
-
-// encode returns the body of r.
-func encode(t *testing.T, r *model.Request) string {
-	t.Helper()
-	b, err := openai.Encode(r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream := b.Open(t.Context())
-	defer stream.Close()
-	out, err := io.ReadAll(stream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
-}
 
 // TestSettingsThereAndBack: what a request asks of the answer is written in the
 // API's words, which its rules let in, and read as it was.
@@ -59,9 +43,10 @@ func TestSettingsThereAndBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := c.request
+			r.Reasoning.Show = true // a field that clients may ignore
 			r.Service = model.Service{Model: "m", Capabilities: model.TextOnly()}
 			r.Messages = []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: "x"}}}}
-			body := encode(t, &r)
+			body := providertest.Encoded(t, openai.Encode, &r, nil)
 			if !strings.Contains(body, c.want) {
 				t.Errorf("%s\nhas no %s", body, c.want)
 			}
@@ -100,6 +85,7 @@ func TestSettingsOfClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		want.Reasoning.Show = true
 		if d := cmp.Diff(want, *req.Neutral(), cmpopts.IgnoreFields(model.Request{}, "Service"), cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("%s: %s", body, d)
 		}

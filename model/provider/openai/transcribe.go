@@ -21,7 +21,7 @@ import (
 // /audio/transcriptions. The recording is read from the blob store while it is
 // sent.
 func (p *Provider) Transcribe(ctx context.Context, r *model.Recording) (string, error) {
-	f := provider.Failures{Op: "openai.Transcribe", Service: r.Service}
+	f := provider.Failures{Op: "openai.Transcribe", Service: &r.Service}
 	extension := model.RecordingExtension(r.Media.MediaType)
 	if extension == "" || !r.Media.Ref.IsBlob() {
 		return "", f.Refuse(artel.Unsupported, "media of type %s cannot be transcribed", r.Media.MediaType)
@@ -32,7 +32,7 @@ func (p *Provider) Transcribe(ctx context.Context, r *model.Recording) (string, 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	resp, err := p.Post(ctx, f, provider.Endpoint(r.Service, "/audio/transcriptions"), body, "application/json", http.Header{"Content-Type": {contentType}})
+	resp, err := p.Post(ctx, f, provider.Endpoint(&r.Service, "/audio/transcriptions"), body, "application/json", http.Header{"Content-Type": {contentType}})
 	if err != nil {
 		return "", err
 	}

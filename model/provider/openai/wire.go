@@ -5,7 +5,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 
 	"github.com/artelhq/artel/model/provider"
 )
@@ -26,9 +26,36 @@ type Request struct {
 	ResponseFormat    *ResponseFormat `json:"response_format,omitempty"`
 	Temperature       *float64        `json:"temperature,omitempty"`
 	TopP              *float64        `json:"top_p,omitempty"`
+	Seed              *int64          `json:"seed,omitempty"`
+	FrequencyPenalty  *float64        `json:"frequency_penalty,omitempty"`
+	PresencePenalty   *float64        `json:"presence_penalty,omitempty"`
 	Stop              Texts           `json:"stop,omitempty"`
+	ReasoningEffort   string          `json:"reasoning_effort,omitempty"`
+	Verbosity         string          `json:"verbosity,omitempty"`
+	User              string          `json:"user,omitempty"`
+	SafetyIdentifier  string          `json:"safety_identifier,omitempty"`
+	ServiceTier       string          `json:"service_tier,omitempty"`
+	PromptCacheKey    string          `json:"prompt_cache_key,omitempty"`
 
-	extraction *provider.Extraction // nil: not decoded from JSON
+	// Not of OpenAI: the sampling of several servers, and the reasoning of OpenRouter.
+	TopK      *int       `json:"top_k,omitempty"`
+	Reasoning *Reasoning `json:"reasoning,omitempty"`
+
+	// Deprecated by the API, for tools and tool_choice: an answer has at most one call,
+	// without an id.
+	Functions    []Function      `json:"functions,omitempty"`
+	FunctionCall *FunctionChoice `json:"function_call,omitempty"`
+
+	provider.Decoded
+}
+
+// Reasoning is how much a model reasons, in the form of OpenRouter.
+//
+// Source: "Reasoning tokens" of OpenRouter's documentation.
+type Reasoning struct {
+	Effort    string `json:"effort,omitempty"`
+	MaxTokens int    `json:"max_tokens,omitempty"`
+	Exclude   bool   `json:"exclude,omitempty"` // from the answer
 }
 
 // StreamOptions are the options of a streamed answer.
@@ -44,6 +71,9 @@ type Message struct {
 	Refusal    *string    `json:"refusal,omitempty"`
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
+
+	FunctionCall *CalledByName   `json:"function_call,omitempty"` // of Functions
+	Audio        json.RawMessage `json:"audio,omitempty"`         // the id of a spoken answer
 
 	// Not of OpenAI: the reasoning, as several servers send it.
 	ReasoningContent string   `json:"reasoning_content,omitempty"`
@@ -68,16 +98,7 @@ func (c Content) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON accepts a string, a list of objects, or null.
 func (c *Content) UnmarshalJSON(data []byte) error {
 	*c = Content{}
-	switch data = bytes.TrimSpace(data); {
-	case len(data) > 0 && data[0] == '"':
-		return json.Unmarshal(data, &c.Text)
-	case len(data) > 0 && data[0] == '[':
-		c.Parts = []Part{}
-		return json.Unmarshal(data, &c.Parts)
-	case string(data) == "null":
-		return nil
-	}
-	return fmt.Errorf("content is neither a string nor a list of parts")
+	return provider.StringOrList(data, &c.Text, &c.Parts, errors.New("content is neither a string nor a list of parts"))
 }
 
 // String returns the text of all parts.
@@ -140,10 +161,27 @@ type File struct {
 	FileID   string `json:"file_id,omitempty"`
 }
 
-// A Tool is a function that the model may call.
+// A Tool is a function that the model may call, or a tool that takes free text.
 type Tool struct {
-	Type     string   `json:"type"` // function
-	Function Function `json:"function"`
+	Type     string   `json:"type"` // function, custom
+	Function Function `json:"function,omitzero"`
+	Custom   *Custom  `json:"custom,omitempty"`
+}
+
+// A Custom describes a tool that takes free text, in a form.
+type Custom struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Format      *struct {
+		Type    string   `json:"type"` // text, grammar
+		Grammar *Grammar `json:"grammar,omitempty"`
+	} `json:"format,omitempty"`
+}
+
+// A Grammar is the form of a text.
+type Grammar struct {
+	Syntax     string `json:"syntax"` // lark, regex
+	Definition string `json:"definition"`
 }
 
 // A Function describes a tool. Parameters is a JSON Schema of type object.
@@ -158,8 +196,9 @@ type Function struct {
 type ToolCall struct {
 	Index    *int         `json:"index,omitempty"`
 	ID       string       `json:"id,omitempty"`
-	Type     string       `json:"type,omitempty"` // function
-	Function CalledByName `json:"function"`
+	Type     string       `json:"type,omitempty"` // function, custom
+	Function CalledByName `json:"function,omitzero"`
+	Custom   *CalledText  `json:"custom,omitempty"`
 
 	// Not of OpenAI: the signature of a call, which Google requires back ("Thought
 	// signatures" of the Gemini API documentation).
@@ -170,6 +209,12 @@ type ToolCall struct {
 type CalledByName struct {
 	Name      string    `json:"name,omitempty"`
 	Arguments Arguments `json:"arguments"`
+}
+
+// CalledText is the custom tool of a call.
+type CalledText struct {
+	Name  string `json:"name,omitempty"`
+	Input string `json:"input"`
 }
 
 // Arguments is JSON in a string. Servers that write the JSON itself are accepted.
@@ -209,56 +254,18 @@ type Choice struct {
 
 // A Delta is a fragment of a message.
 type Delta struct {
-	Role             string     `json:"role,omitempty"`
-	Content          *Content   `json:"content,omitempty"`
-	Refusal          *string    `json:"refusal,omitempty"`
-	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
-	ReasoningContent string     `json:"reasoning_content,omitempty"`
-	Reasoning        string     `json:"reasoning,omitempty"`
-	Details          []detail   `json:"reasoning_details,omitempty"`
-}
-
-// Usage counts tokens.
-type Usage struct {
-	PromptTokens            int64              `json:"prompt_tokens"`
-	CompletionTokens        int64              `json:"completion_tokens"`
-	TotalTokens             int64              `json:"total_tokens"`
-	PromptTokensDetails     *PromptDetails     `json:"prompt_tokens_details,omitempty"`
-	CompletionTokensDetails *CompletionDetails `json:"completion_tokens_details,omitempty"`
-
-	// Not of OpenAI: the cached tokens of DeepSeek.
-	PromptCacheHitTokens int64 `json:"prompt_cache_hit_tokens,omitempty"`
-}
-
-// PromptDetails counts the tokens of the prompt that were read from and written to
-// the cache.
-type PromptDetails struct {
-	CachedTokens     int64 `json:"cached_tokens"`
-	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
-}
-
-// CompletionDetails counts the tokens of the reasoning.
-type CompletionDetails struct {
-	ReasoningTokens int64 `json:"reasoning_tokens"`
-}
-
-// An APIError is a refusal in the API's own form. Its Error is the message.
-type APIError = provider.OpenAIError
-
-// Bad makes the API's "invalid_request_error" of status 400. An empty param or
-// code is null.
-func Bad(param, code, format string, args ...any) *APIError {
-	return provider.BadRequest(param, code, format, args...)
+	Role             string        `json:"role,omitempty"`
+	Content          *Content      `json:"content,omitempty"`
+	Refusal          *string       `json:"refusal,omitempty"`
+	ToolCalls        []ToolCall    `json:"tool_calls,omitempty"`
+	FunctionCall     *CalledByName `json:"function_call,omitempty"`
+	ReasoningContent string        `json:"reasoning_content,omitempty"`
+	Reasoning        string        `json:"reasoning,omitempty"`
+	Details          []detail      `json:"reasoning_details,omitempty"`
 }
 
 // A ToolChoice is a word (auto, none, required), or an object with a type.
-type ToolChoice struct {
-	Word    string // "": an object
-	Type    string // function, custom, allowed_tools
-	Name    string // of function and custom
-	Mode    string // of allowed_tools: auto, required
-	Allowed []string
-}
+type ToolChoice provider.OpenAIChoice
 
 // choiceObject is the JSON of a tool choice that is no word.
 type choiceObject struct {
@@ -273,14 +280,6 @@ type choiceObject struct {
 
 type choiceNamed struct {
 	Name string `json:"name"`
-}
-
-// MarshalJSON writes a word, or the choice of a function.
-func (c ToolChoice) MarshalJSON() ([]byte, error) {
-	if c.Word != "" {
-		return json.Marshal(c.Word)
-	}
-	return json.Marshal(choiceObject{Type: "function", Function: &choiceNamed{c.Name}})
 }
 
 // UnmarshalJSON accepts a string or an object.
@@ -302,12 +301,29 @@ func (c *ToolChoice) UnmarshalJSON(data []byte) error {
 	if o.Allowed != nil {
 		c.Mode = o.Allowed.Mode
 		for _, t := range o.Allowed.Tools {
-			if t.Function != nil {
-				c.Allowed = append(c.Allowed, t.Function.Name)
+			for _, n := range []*choiceNamed{t.Function, t.Custom} {
+				if n != nil {
+					c.Allowed = append(c.Allowed, n.Name)
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// A FunctionChoice is a word (auto, none), or the name of a function.
+type FunctionChoice struct{ Word, Name string }
+
+// UnmarshalJSON accepts a string or an object.
+func (c *FunctionChoice) UnmarshalJSON(data []byte) error {
+	*c = FunctionChoice{}
+	if len(data) > 0 && data[0] == '"' {
+		return json.Unmarshal(data, &c.Word)
+	}
+	var o choiceNamed
+	err := json.Unmarshal(data, &o)
+	c.Name = o.Name
+	return err
 }
 
 // A ResponseFormat is the required form of an answer.

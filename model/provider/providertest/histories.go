@@ -23,7 +23,7 @@ import (
 // needs [Native]'s Decode.
 func Histories(t *testing.T, d Dialect) {
 	t.Helper()
-	s := open(d, play(d.Stream(model.TextDelta("ok"), end(model.StopEnd))))
+	s := open(d, play(d.streamed(model.StopEnd, model.TextDelta("ok"))))
 	defer s.close()
 	var pictures []artel.Media
 	for i := range byte(3) {

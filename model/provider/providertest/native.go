@@ -4,10 +4,7 @@ package providertest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -32,47 +29,36 @@ type Native struct {
 }
 
 // nativeMedia: media that tool results can hold are in the result, and only there.
-func nativeMedia(ctx context.Context, d Dialect) error {
-	for _, mediaType := range d.Native.ToolTypes {
-		s := open(d, play(d.Stream(model.TextDelta("nice"), end(model.StopEnd))))
-		err := s.nativeMedia(ctx, d, mediaType)
-		s.close()
-		if err != nil {
-			return fmt.Errorf("%s: %w", mediaType, err)
-		}
+func nativeMedia(c *check) {
+	for _, mediaType := range c.Native.ToolTypes {
+		c.nativeMedia(mediaType)
 	}
-	return nil
 }
 
-func (s *harness) nativeMedia(ctx context.Context, d Dialect, mediaType string) error {
-	m, err := s.media(ctx, mediaType, artel.KindOther, "a.bin", picture(4))
-	if err != nil {
-		return err
-	}
+func (c *check) nativeMedia(mediaType string) {
+	s := c.answers(model.StopEnd, model.TextDelta("nice"))
+	m := s.media(mediaType, artel.KindOther, "a.bin", picture(4))
 	yes := model.Fact[bool]{Value: true, Source: model.FromDialect}
 	s.service.Capabilities.ToolImage, s.service.Capabilities.ToolFile = yes, yes
-	a, err := s.ask(ctx, s.request(
+	a := s.ask(s.request(
 		hello(),
 		say(artel.RoleAssistant, artel.ToolCall{ID: "a", Name: "look"}, artel.ToolCall{ID: "b", Name: "look"}),
 		say(artel.RoleTool, artel.ToolResult{CallID: "b", Content: "second", Parts: artel.Parts{m}}),
 		say(artel.RoleTool, artel.ToolResult{CallID: "a", Content: "first"}),
 		say(artel.RoleUser, artel.Text{Text: "well?"}),
 	))
-	if err := errors.Join(err, wantAnswer(a, "nice", model.StopEnd), s.wantSent(d, picture(4))); err != nil {
-		return err
-	}
-	got, err := d.Native.Decode(s.requests()[0])
-	if err != nil {
-		return err
-	}
+	s.answered(a, "nice", model.StopEnd)
+	s.sentOnce(picture(4))
+	got, err := c.Native.Decode(s.requests()[0])
+	c.Must("Decode", err)
 	for _, message := range got.Messages {
 		for _, r := range artel.ResultsOf(message.Parts) {
 			if r.CallID == "b" && len(artel.MediaOf(r.Parts)) == 1 {
-				return nil
+				return
 			}
 		}
 	}
-	return errors.New("the result of the call does not hold the media")
+	c.Stopf("the result of the call with %s does not hold the media", mediaType)
 }
 
 // foreign is another service, whose state must not be sent.
@@ -86,30 +72,24 @@ func sameJSON(a, b json.RawMessage) bool {
 
 // callState: the state of a call is yielded with it, sent back with it, and not
 // sent to another service.
-func callState(ctx context.Context, d Dialect) error {
-	if d.Native.CallState == nil {
-		return nil
+func callState(c *check) {
+	if c.Native.CallState == nil {
+		return
 	}
-	call := artel.ToolCall{ID: "call_1", Name: "look", Arguments: json.RawMessage(`{"q":"x"}`), Opaque: d.Native.CallState}
-	s := open(d, play(d.Stream(model.CallDelta(call), end(model.StopTools))))
-	defer s.close()
-	a, err := s.ask(ctx, s.request(hello()))
-	if err = errors.Join(err, wantAnswer(a, "", model.StopTools)); err != nil {
-		return err
-	}
+	call := artel.ToolCall{ID: "call_1", Name: "look", Arguments: json.RawMessage(`{"q":"x"}`), Opaque: c.Native.CallState}
+	s := c.answers(model.StopTools, model.CallDelta(call))
+	a := s.ask(s.request(hello()))
+	s.answered(a, "", model.StopTools)
 	if len(a.calls) != 1 || !sameJSON(a.calls[0].Opaque, call.Opaque) || a.calls[0].Service != s.service.ID {
-		return fmt.Errorf("the call came as %+v, want it with its state and the service that it is of", a.calls)
+		c.Stopf("the call came as %+v, want it with its state and the service that it is of", a.calls)
 	}
 	theirs := call
 	theirs.ID, theirs.Service = "call_2", foreign
-	got, err := s.replay(ctx, d, hello(), say(artel.RoleAssistant, a.calls[0]), say(artel.RoleUser, artel.Text{Text: "and?"}), say(artel.RoleAssistant, theirs))
-	if err != nil {
-		return err
-	}
+	got := s.replay(hello(), say(artel.RoleAssistant, a.calls[0]), say(artel.RoleUser, artel.Text{Text: "and?"}), say(artel.RoleAssistant, theirs))
 	mine, others := 0, 0
-	for _, c := range artel.CallsOf(got) {
-		if sameJSON(c.Opaque, call.Opaque) {
-			if c.ID == call.ID {
+	for _, sent := range artel.CallsOf(got) {
+		if sameJSON(sent.Opaque, call.Opaque) {
+			if sent.ID == call.ID {
 				mine++
 			} else {
 				others++
@@ -117,49 +97,39 @@ func callState(ctx context.Context, d Dialect) error {
 		}
 	}
 	if mine != 1 || others != 0 {
-		return fmt.Errorf("the state goes back with %d of 1 calls of the service, and with %d of others", mine, others)
+		c.Stopf("the state goes back with %d of 1 calls of the service, and with %d of others", mine, others)
 	}
-	return nil
 }
 
 // thoughtState: the state of reasoning is yielded at its end, and sent back at its
 // place.
-func thoughtState(ctx context.Context, d Dialect) error {
-	if d.Native.ThoughtState == nil {
-		return nil
+func thoughtState(c *check) {
+	if c.Native.ThoughtState == nil {
+		return
 	}
-	state := d.Native.ThoughtState
-	s := open(d, play(d.Stream(
-		model.ReasoningDelta("I "), model.ReasoningDelta("think."), model.ReasoningDone{Opaque: state}, model.TextDelta("So: "), model.TextDelta("yes."), end(model.StopEnd),
-	)))
-	defer s.close()
-	a, err := s.ask(ctx, s.request(hello()))
-	if err = errors.Join(err, wantAnswer(a, "So: yes.", model.StopEnd)); err != nil {
-		return err
-	}
-	if a.thought != "I think." {
-		return fmt.Errorf("the thought is %q, want %q", a.thought, "I think.")
-	}
+	state := c.Native.ThoughtState
+	s := c.answers(model.StopEnd,
+		model.ReasoningDelta("I "), model.ReasoningDelta("think."), model.ReasoningDone{Opaque: state}, model.TextDelta("So: "), model.TextDelta("yes."),
+	)
+	a := s.ask(s.request(hello()))
+	s.answered(a, "So: yes.", model.StopEnd)
+	c.Want(a.thought == "I think.", "the thought is %q, want %q", a.thought, "I think.")
 	if at := indexOfState(a.parts, state); at < 0 || at+1 >= len(a.parts) {
-		return fmt.Errorf("the parts are %+v, want the state of the reasoning before the text", a.parts)
+		c.Stopf("the parts are %+v, want the state of the reasoning before the text", a.parts)
 	}
 	theirs := artel.Reasoning{Text: "elsewhere", Opaque: state, Service: foreign}
-	got, err := s.replay(
-		ctx, d, hello(), say(artel.RoleAssistant, a.parts...), say(artel.RoleUser, artel.Text{Text: "and?"}),
+	got := s.replay(
+		hello(), say(artel.RoleAssistant, a.parts...), say(artel.RoleUser, artel.Text{Text: "and?"}),
 		say(artel.RoleAssistant, theirs, artel.Text{Text: "no."}), say(artel.RoleUser, artel.Text{Text: "why?"}),
 	)
-	if err != nil {
-		return err
-	}
 	at := indexOfState(got, state)
 	text := slices.IndexFunc(got, func(p artel.Part) bool { return p == artel.Part(artel.Text{Text: "So: yes."}) })
 	if at < 0 || text != at+1 {
-		return fmt.Errorf("the state is part %d and the text part %d, want it right before", at, text)
+		c.Stopf("the state is part %d and the text part %d, want it right before", at, text)
 	}
 	if indexOfState(got[at+1:], state) >= 0 {
-		return errors.New("the state of another service's reasoning was sent")
+		c.Stopf("the state of another service's reasoning was sent")
 	}
-	return nil
 }
 
 // indexOfState returns the index of the reasoning with a state; -1: none.
@@ -172,96 +142,77 @@ func indexOfState(parts artel.Parts, state json.RawMessage) int {
 
 // replay sends a history and returns all parts of the request as the server reads
 // it.
-func (s *harness) replay(ctx context.Context, d Dialect, messages ...model.Message) (artel.Parts, error) {
+func (s session) replay(messages ...model.Message) artel.Parts {
 	before := len(s.requests())
-	a, err := s.ask(ctx, s.request(messages...))
-	if err = errors.Join(err, a.err); err != nil {
-		return nil, err
-	}
+	s.Must("Generate", s.ask(s.request(messages...)).err)
 	body := slices.Concat(s.requests()[before:]...)
-	if err := d.Validate(body); err != nil {
-		return nil, fmt.Errorf("the API refuses the request: %w", err)
-	}
-	if bytes.Contains(body, []byte(foreign)) {
-		return nil, errors.New("the request names another service")
-	}
-	got, err := d.Native.Decode(body)
-	if err != nil {
-		return nil, err
-	}
+	s.Must("the API's rules", s.Validate(body))
+	s.Want(!bytes.Contains(body, []byte(foreign)), "the request names another service")
+	got, err := s.Native.Decode(body)
+	s.Must("Decode", err)
 	var parts artel.Parts
 	for _, m := range got.Messages {
 		parts = append(parts, m.Parts...)
 	}
-	return parts, nil
+	return parts
 }
 
 // toolChoice: the server reads the choice of tools of the request.
-func toolChoice(ctx context.Context, d Dialect) error {
-	if d.Native.Decode == nil {
-		return nil
+func toolChoice(c *check) {
+	if c.Native.Decode == nil {
+		return
 	}
 	for _, want := range []model.ToolChoice{
 		{}, {Mode: model.ChooseNone}, {Mode: model.ChooseAny}, {Mode: model.ChooseNamed, Name: "look"},
 	} {
-		got, err := sent(ctx, d, func(r *model.Request) { r.Choice = want })
-		if err != nil {
-			return fmt.Errorf("%q: %w", want.Mode, err)
-		}
+		got := c.sent(func(r *model.Request) { r.Choice = want })
 		if got.Choice != want || len(got.Tools) != 1 {
-			return fmt.Errorf("the choice %+v of 1 tool is read as %+v of %d", want, got.Choice, len(got.Tools))
+			c.Stopf("the choice %+v of 1 tool is read as %+v of %d", want, got.Choice, len(got.Tools))
 		}
 	}
-	return nil
 }
 
 // settings: the server reads the settings of the request, as far as the dialect has
 // them.
-func settings(ctx context.Context, d Dialect) error {
-	if d.Native.Decode == nil {
-		return nil
+func settings(c *check) {
+	if c.Native.Decode == nil {
+		return
 	}
 	temperature, topP := 0.5, 0.75
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)
-	got, err := sent(ctx, d, func(r *model.Request) {
+	got := c.sent(func(r *model.Request) {
 		r.Tools = nil
 		r.MaxOutput = 4321
 		r.Sampling = model.Sampling{Temperature: &temperature, Stop: []string{"END"}}
 		r.Format = model.Format{JSON: true, Schema: schema, Name: "answer", Strict: true}
 	})
-	if err != nil {
-		return err
-	}
 	s := got.Sampling
 	switch {
 	case got.MaxOutput != 4321:
-		return fmt.Errorf("the limit of the output is read as %d", got.MaxOutput)
+		c.Stopf("the limit of the output is read as %d", got.MaxOutput)
 	case s.Temperature != nil && *s.Temperature != temperature:
-		return fmt.Errorf("the temperature is read as %v", *s.Temperature)
+		c.Stopf("the temperature is read as %v", *s.Temperature)
 	case s.Stop != nil && !slices.Equal(s.Stop, []string{"END"}):
-		return fmt.Errorf("the stop texts are read as %q", s.Stop)
+		c.Stopf("the stop texts are read as %q", s.Stop)
 	case got.Format.JSON && !bytes.Contains(got.Format.Schema, []byte(`"n"`)):
-		return fmt.Errorf("the format is read with the schema %s", got.Format.Schema)
+		c.Stopf("the format is read with the schema %s", got.Format.Schema)
 	}
-	if got, err = sent(ctx, d, func(r *model.Request) { r.Sampling = model.Sampling{TopP: &topP} }); err != nil {
-		return err
-	}
+	got = c.sent(func(r *model.Request) { r.Sampling = model.Sampling{TopP: &topP} })
 	if s := got.Sampling; s.TopP != nil && *s.TopP != topP || s.Temperature != nil {
-		return fmt.Errorf("the top-p is read as %+v", s)
+		c.Stopf("the top-p is read as %+v", s)
 	}
-	return nil
 }
 
 // sent makes a legal call with a changed request, and returns the request as the
 // server reads it.
-func sent(ctx context.Context, d Dialect, change func(*model.Request)) (*model.Request, error) {
-	s := open(d, play(d.Stream(model.TextDelta("ok"), end(model.StopEnd))))
-	defer s.close()
+func (c *check) sent(change func(*model.Request)) *model.Request {
+	s := c.answers(model.StopEnd, model.TextDelta("ok"))
 	r := s.request(hello())
 	change(r)
-	a, err := s.ask(ctx, r)
-	if err := errors.Join(err, wantAnswer(a, "ok", model.StopEnd), s.wantSent(d)); err != nil {
-		return nil, err
-	}
-	return d.Native.Decode(s.requests()[0])
+	a := s.ask(r)
+	s.answered(a, "ok", model.StopEnd)
+	s.sentOnce()
+	got, err := c.Native.Decode(s.requests()[0])
+	c.Must("Decode", err)
+	return got
 }

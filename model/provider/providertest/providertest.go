@@ -3,18 +3,19 @@
 // Package providertest is the kit that checks a provider of any dialect against one
 // list of clauses, with a scripted server on the loopback interface.
 //
-// Begin with [Run], which the test of a dialect calls with its [Dialect]. Each
-// [Clause] returns an error, so that the kit can be tested with providers that are
-// broken on purpose.
+// Begin with [Run], which the test of a dialect calls with its [Dialect]. The kit
+// itself is tested with providers that are broken on purpose.
 package providertest
 
 import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/internal/contracttest"
 	"github.com/artelhq/artel/model"
 )
 
@@ -34,7 +36,7 @@ type Dialect struct {
 	// New makes the provider under test.
 	New func(client *http.Client, blobs blob.Store) model.Provider
 	// Stream writes a complete streamed answer, of media type text/event-stream.
-	Stream func(deltas ...model.Delta) []byte
+	Stream func(w io.Writer, deltas iter.Seq2[model.Delta, error]) error
 	// Failure writes the body of an error.
 	Failure func(status int, message string) []byte
 	// Validate checks the body of a request against the API's rules.
@@ -43,24 +45,67 @@ type Dialect struct {
 	Native Native
 }
 
-// A Clause is one requirement. Check returns the violation, or nil.
-type Clause struct {
-	Name  string
-	Check func(ctx context.Context, d Dialect) error
-}
-
 // Run checks every clause as a subtest.
 func Run(t *testing.T, d Dialect) {
 	t.Helper()
-	for _, c := range Clauses() {
-		t.Run(c.Name, func(t *testing.T) {
-			ctx, stop := context.WithTimeout(t.Context(), clauseTimeout)
-			defer stop()
-			if err := c.Check(ctx, d); err != nil {
-				t.Error(err)
+	contracttest.Run(t, clauses(), func(t *testing.T, cl clause) error {
+		ctx, stop := context.WithTimeout(t.Context(), clauseTimeout)
+		defer stop()
+		return hold(ctx, cl, d)
+	})
+}
+
+// hold runs cl on d.
+func hold(ctx context.Context, cl clause, d Dialect) error {
+	return contracttest.Hold(ctx, func(c *contracttest.Check) {
+		own := &check{Check: c, Dialect: d}
+		defer func() {
+			for _, s := range own.opened {
+				s.close()
 			}
-		})
-	}
+		}()
+		cl.Check(own)
+	})
+}
+
+// A check runs one clause on a dialect.
+type check struct {
+	*contracttest.Check
+	Dialect
+
+	opened []*harness // closed at the end of the clause
+}
+
+// open starts a server with a script, and a provider that calls it.
+func (c *check) open(script http.HandlerFunc) session {
+	s := open(c.Dialect, script)
+	c.opened = append(c.opened, s)
+	return session{s, c}
+}
+
+// answers starts a server that streams deltas and an end for reason.
+func (c *check) answers(reason model.StopReason, deltas ...model.Delta) session {
+	return c.open(play(c.streamed(reason, deltas...)))
+}
+
+// A session is a harness in a clause.
+type session struct {
+	*harness
+	*check
+}
+
+// media stores data and returns its part.
+func (s session) media(mediaType string, kind artel.MediaKind, name string, data []byte) artel.Media {
+	m, err := s.harness.media(s.Context(), mediaType, kind, name, data)
+	s.Must("Put", err)
+	return m
+}
+
+// ask makes a call; the clause ends if the form of the answer is wrong.
+func (s session) ask(r *model.Request) answer {
+	a, err := s.harness.ask(s.Context(), r)
+	s.Must("the answer", err)
+	return a
 }
 
 // Key is the key of the called services.
@@ -109,6 +154,15 @@ func open(d Dialect, script http.HandlerFunc) *harness {
 	return s
 }
 
+// streamed returns the stream of deltas and an end for reason.
+func (d Dialect) streamed(reason model.StopReason, deltas ...model.Delta) []byte {
+	var b bytes.Buffer
+	if err := d.Stream(&b, Each(append(deltas, model.Finish{Reason: reason, Usage: usage})...)); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
 func (s *harness) close() {
 	s.client.CloseIdleConnections()
 	s.server.CloseClientConnections()
@@ -148,6 +202,11 @@ type answer struct {
 func (s *harness) ask(ctx context.Context, r *model.Request) (answer, error) {
 	var a answer
 	thought := "" // of the current reasoning
+	pieces := map[artel.CallID]string{}
+	active := false
+	asked := *r
+	asked.OnActivity = func() { active = true }
+	r = &asked
 	for d, err := range s.provider.Generate(ctx, r) {
 		if a.finish != nil || a.err != nil {
 			return a, errors.New("the sequence continues after its end")
@@ -172,7 +231,15 @@ func (s *harness) ask(ctx context.Context, r *model.Request) (answer, error) {
 		case model.ReasoningDone:
 			a.parts = append(a.parts, artel.Reasoning{Text: thought, Opaque: d.Opaque, Service: r.Service.ID})
 			thought = ""
+		case model.CallPiece:
+			if d.ID == "" || d.Name == "" {
+				return a, fmt.Errorf("a piece of a call without an id or a name: %+v", d)
+			}
+			pieces[d.ID] += d.Text
 		case model.CallDelta:
+			if text, ok := pieces[d.ID]; ok && !strings.HasPrefix(string(d.Arguments), text) && !json.Valid([]byte(text)) {
+				return a, fmt.Errorf("the pieces %q do not make the arguments %q", text, d.Arguments)
+			}
 			a.calls = append(a.calls, artel.ToolCall(d))
 			a.parts = append(a.parts, artel.ToolCall(d))
 		case model.Finish:
@@ -180,6 +247,9 @@ func (s *harness) ask(ctx context.Context, r *model.Request) (answer, error) {
 		default:
 			return a, fmt.Errorf("unknown delta %T", d)
 		}
+	}
+	if a.finish != nil && !active {
+		return a, errors.New("OnActivity was not called while the answer arrived")
 	}
 	if a.finish == nil && a.err == nil {
 		return a, errors.New("the sequence ends with neither a Finish nor an error")
@@ -201,55 +271,32 @@ func checkError(err error) error {
 	return nil
 }
 
-// wantFailure checks the kind of an error, and whether it is transient.
-func wantFailure(a answer, kind artel.Kind, transient bool) error {
-	if a.err == nil {
-		return fmt.Errorf("no error, and the answer %q; want an error of kind %s", a.text, kind)
-	}
-	if got := artel.KindOf(a.err); got != kind {
-		return fmt.Errorf("the error is of kind %s, want %s: %w", got, kind, a.err)
-	}
-	c, ok := errors.AsType[*model.CallError](a.err)
-	if !ok {
-		return fmt.Errorf("no *model.CallError in: %w", a.err)
-	}
-	if c.Transient != transient {
-		return fmt.Errorf("transient is %v, want %v: %w", c.Transient, transient, a.err)
-	}
-	return nil
+// failed expects an error of a kind, and that it is transient or not.
+func (s session) failed(a answer, kind artel.Kind, transient bool) {
+	s.Want(a.err != nil, "no error, and the answer %q; want an error of kind %s", a.text, kind)
+	s.Want(artel.KindOf(a.err) == kind, "the error is of kind %s, want %s: %w", artel.KindOf(a.err), kind, a.err)
+	e, ok := errors.AsType[*model.CallError](a.err)
+	s.Want(ok, "no *model.CallError in: %w", a.err)
+	s.Want(e.Transient == transient, "transient is %v, want %v: %w", e.Transient, transient, a.err)
 }
 
-// wantAnswer checks a whole answer.
-func wantAnswer(a answer, text string, reason model.StopReason) error {
-	switch {
-	case a.err != nil:
-		return a.err
-	case a.text != text:
-		return fmt.Errorf("the text is %q, want %q", a.text, text)
-	case a.finish.Reason != reason:
-		return fmt.Errorf("the reason is %q, want %q", a.finish.Reason, reason)
-	}
-	return nil
+// answered expects a whole answer.
+func (s session) answered(a answer, text string, reason model.StopReason) {
+	s.Must("Generate", a.err)
+	s.Want(a.text == text, "the text is %q, want %q", a.text, text)
+	s.Want(a.finish.Reason == reason, "the reason is %q, want %q", a.finish.Reason, reason)
 }
 
-// wantSent checks that one legal request was received, with each payload once.
-func (s *harness) wantSent(d Dialect, payloads ...[]byte) error {
+// sentOnce expects that one legal request was received, with each payload once.
+func (s session) sentOnce(payloads ...[]byte) {
 	got := s.requests()
-	if len(got) != 1 {
-		return fmt.Errorf("%d requests came, want 1", len(got))
-	}
-	if err := d.Validate(got[0]); err != nil {
-		return fmt.Errorf("the API refuses the request: %w", err)
-	}
-	if s.heads[0].ContentLength != int64(len(got[0])) {
-		return fmt.Errorf("the Content-Length is %d, and %d bytes came", s.heads[0].ContentLength, len(got[0]))
-	}
+	s.Want(len(got) == 1, "%d requests came, want 1", len(got))
+	s.Must("the API's rules", s.Validate(got[0]))
+	s.Want(s.heads[0].ContentLength == int64(len(got[0])), "the Content-Length is %d, and %d bytes came", s.heads[0].ContentLength, len(got[0]))
 	for _, p := range payloads {
-		if n := bytes.Count(got[0], []byte(base64.StdEncoding.EncodeToString(p))); n != 1 {
-			return fmt.Errorf("a payload of %d bytes is in the request %d times, want once", len(p), n)
-		}
+		n := bytes.Count(got[0], []byte(base64.StdEncoding.EncodeToString(p)))
+		s.Want(n == 1, "a payload of %d bytes is in the request %d times, want once", len(p), n)
 	}
-	return nil
 }
 
 func say(role artel.Role, parts ...artel.Part) model.Message {

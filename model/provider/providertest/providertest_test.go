@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package providertest_test
+package providertest
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"iter"
 	"net/http"
 	"slices"
@@ -16,29 +17,24 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/internal/contracttest"
 	"github.com/artelhq/artel/model"
 	rules "github.com/artelhq/artel/model/fake/rules/openai"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/openai"
-	"github.com/artelhq/artel/model/provider/providertest"
 )
 
 type sequence = iter.Seq2[model.Delta, error]
 
 // dialect is the kit's view of package openai, whose own test runs it.
-func dialect(wrap func(model.Provider) model.Provider) providertest.Dialect {
-	return providertest.Dialect{
+func dialect(wrap func(model.Provider) model.Provider) Dialect {
+	return Dialect{
 		Name: model.OpenAI,
 		New: func(client *http.Client, blobs blob.Store) model.Provider {
 			return wrap(openai.New(openai.Options{Client: client, Blobs: blobs}))
 		},
-		Stream: func(deltas ...model.Delta) []byte {
-			var b bytes.Buffer
-			a := openai.Answer{ID: "chatcmpl-1", Model: "kit-1", Created: time.Unix(1, 0), IncludeUsage: true}
-			if err := a.Stream(&b, nil, each(deltas)); err != nil {
-				panic(err)
-			}
-			return b.Bytes()
+		Stream: func(w io.Writer, deltas sequence) error {
+			return openai.Answer{ID: "chatcmpl-1", Model: "kit-1", Created: time.Unix(1, 0), IncludeUsage: true}.Stream(w, nil, deltas)
 		},
 		Failure: func(status int, message string) []byte {
 			return (&openai.APIError{Status: status, Message: message, Type: "some_error"}).MarshalBody()
@@ -50,7 +46,7 @@ func dialect(wrap func(model.Provider) model.Provider) providertest.Dialect {
 			}
 			return rules.Validate(r, rules.Options{ToolMedia: true})
 		},
-		Native: providertest.Native{
+		Native: Native{
 			Decode: func(body []byte) (*model.Request, error) {
 				r, err := decode(body)
 				if err != nil {
@@ -66,16 +62,6 @@ func dialect(wrap func(model.Provider) model.Provider) providertest.Dialect {
 
 func decode(body []byte) (*openai.Request, error) {
 	return openai.Decode(context.Background(), bytes.NewReader(body), provider.DecodeOptions{})
-}
-
-func each(deltas []model.Delta) sequence {
-	return func(yield func(model.Delta, error) bool) {
-		for _, d := range deltas {
-			if !yield(d, nil) {
-				return
-			}
-		}
-	}
 }
 
 // twin is a provider that is broken on purpose.
@@ -221,7 +207,7 @@ type forwarder struct {
 	fail   func(error) error
 }
 
-func (f forwarder) Forward(ctx context.Context, s model.Service, b *provider.Body, stream bool, h http.Header) (*http.Response, error) {
+func (f forwarder) Forward(ctx context.Context, s *model.Service, b *provider.Body, stream bool, h http.Header) (*http.Response, error) {
 	if f.header != nil {
 		h = f.header(h)
 	}
@@ -316,7 +302,7 @@ func TestEachClauseFindsItsTwin(t *testing.T) {
 	}
 	hurried := fails(change(func(_ *artel.Error, c *model.CallError) { c.RetryAfter = 0 }))
 	final := fails(change(func(_ *artel.Error, c *model.CallError) { c.Transient = false }))
-	leaky := fails(change(func(_ *artel.Error, c *model.CallError) { c.Message += providertest.Key }))
+	leaky := fails(change(func(_ *artel.Error, c *model.CallError) { c.Message += Key }))
 	twins := map[string]func(model.Provider) model.Provider{
 		"text":                    deltas(halved),
 		"lazy":                    eager,
@@ -355,39 +341,29 @@ func TestEachClauseFindsItsTwin(t *testing.T) {
 		"tool choice":            changes(func(r *model.Request) { r.Choice = model.ToolChoice{} }),
 		"settings":               changes(func(r *model.Request) { r.MaxOutput = 0 }),
 	}
-	for _, c := range providertest.Clauses() {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			wrap, ok := twins[c.Name]
-			if !ok {
-				t.Fatal("the clause has no broken twin")
-			}
-			d := dialect
-			if c.Name == "state of reasoning" {
-				d = thinking
-			}
-			ctx := t.Context()
-			if strings.HasSuffix(c.Name, " in mid-stream") { // waits in vain until its context ends
-				limited, stop := context.WithTimeout(ctx, time.Second)
-				defer stop()
-				ctx = limited
-			}
-			if err := c.Check(ctx, d(wrap)); err == nil {
-				t.Error("the clause is content with a provider that breaks it")
-			} else {
-				t.Log(err)
-			}
-		})
-	}
+	contracttest.RunTwins(t, clauses(), twins, func(t *testing.T, cl clause, wrap func(model.Provider) model.Provider) error {
+		t.Parallel()
+		d := dialect
+		if cl.Name == "state of reasoning" {
+			d = thinking
+		}
+		ctx := t.Context()
+		if strings.HasSuffix(cl.Name, " in mid-stream") { // waits in vain until its context ends
+			limited, stop := context.WithTimeout(ctx, time.Second)
+			defer stop()
+			ctx = limited
+		}
+		return hold(ctx, cl, d(wrap))
+	})
 }
 
 func TestAGoodProviderPasses(t *testing.T) {
 	t.Parallel()
 	good := func(p model.Provider) model.Provider { return p }
-	providertest.Run(t, dialect(good))
-	for _, c := range providertest.Clauses() {
-		if c.Name == "state of reasoning" {
-			if err := c.Check(t.Context(), thinking(good)); err != nil {
+	Run(t, dialect(good))
+	for _, cl := range clauses() {
+		if cl.Name == "state of reasoning" {
+			if err := hold(t.Context(), cl, thinking(good)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -396,5 +372,5 @@ func TestAGoodProviderPasses(t *testing.T) {
 
 func TestAnyHistory(t *testing.T) {
 	t.Parallel()
-	providertest.Histories(t, dialect(func(p model.Provider) model.Provider { return p }))
+	Histories(t, dialect(func(p model.Provider) model.Provider { return p }))
 }

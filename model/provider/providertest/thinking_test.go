@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package providertest_test
+package providertest
 
 import (
 	"context"
@@ -13,13 +13,12 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
-	"github.com/artelhq/artel/model/provider/providertest"
 )
 
 // thinking is a dialect of the kit's own, as far as the clause about the state
 // of reasoning goes: messages and answers in their neutral JSON.
-func thinking(wrap func(model.Provider) model.Provider) providertest.Dialect {
-	return providertest.Dialect{
+func thinking(wrap func(model.Provider) model.Provider) Dialect {
+	return Dialect{
 		Name: "thinking",
 		New: func(client *http.Client, _ blob.Store) model.Provider {
 			return wrap(twin(func(ctx context.Context, r *model.Request) sequence {
@@ -30,9 +29,9 @@ func thinking(wrap func(model.Provider) model.Provider) providertest.Dialect {
 				}
 			}))
 		},
-		Stream: func(deltas ...model.Delta) []byte {
+		Stream: func(w io.Writer, deltas sequence) error {
 			var parts artel.Parts
-			for _, d := range deltas {
+			for d := range deltas {
 				switch d := d.(type) {
 				case model.TextDelta:
 					parts = append(parts, artel.Text{Text: string(d)})
@@ -42,10 +41,11 @@ func thinking(wrap func(model.Provider) model.Provider) providertest.Dialect {
 					parts = append(parts, artel.Reasoning{Opaque: d.Opaque})
 				}
 			}
-			return marshal(parts)
+			_, err := w.Write(marshal(parts))
+			return err
 		},
 		Validate: func([]byte) error { return nil },
-		Native: providertest.Native{
+		Native: Native{
 			Decode: func(body []byte) (*model.Request, error) {
 				r := &model.Request{}
 				return r, json.Unmarshal(body, &r.Messages)
@@ -72,6 +72,7 @@ func think(ctx context.Context, client *http.Client, r *model.Request, yield fun
 	if err != nil {
 		return err
 	}
+	r.OnActivity()
 	var parts artel.Parts
 	if err := json.Unmarshal(data, &parts); err != nil {
 		return errors.New("no answer")

@@ -14,20 +14,13 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-const (
-	maxState = 16 << 20 // of the calls and the state of one answer, in bytes
-)
-
 // reader reads an answer and yields its deltas: the text of messages and of
 // reasoning immediately, other items when they are complete.
 type reader struct {
-	failures   provider.Failures
-	items      map[string]*itemState // by index in the output, and by id
-	calls      int
-	size       int
-	hasContent bool // a delta was yielded
-	refused    bool
-	yield      func(model.Delta, error) bool
+	provider.DeltaWriter
+
+	items   map[string]*itemState // by index in the output, and by id
+	refused bool
 }
 
 // itemState is the received part of one item.
@@ -38,6 +31,8 @@ type itemState struct {
 	thought   string // the type of event with its reasoning; other types repeat it
 	arguments strings.Builder
 	name, id  string // of a call, from the first event
+	isCall    bool
+	custom    bool // a call of a custom tool
 }
 
 // event is an event of the stream.
@@ -55,29 +50,29 @@ type event struct {
 // when the caller stops, an [*artel.Error], or the error of body.
 func (r *reader) read(body io.Reader) error {
 	r.items = map[string]*itemState{}
-	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
+	return provider.Answer{Failures: r.Failures, Whole: r.whole, Event: r.event}.Read(body)
 }
 
 func (r *reader) whole(b *bufio.Reader) error {
 	var resp Response
-	data, err := r.failures.ReadWhole(b, &resp)
+	data, err := r.Failures.ReadWhole(b, &resp)
 	switch {
 	case err != nil:
 		return err
 	case provider.Given(resp.Error):
-		return r.failures.Reported(data)
+		return r.Failures.Reported(data)
 	case resp.Object != "response" && resp.Output == nil:
-		return r.failures.Broken("the answer is no response")
+		return r.Failures.Broken("the answer is no response")
 	}
 	return r.finish(&resp)
 }
 
 func (r *reader) event(name string, data []byte) (done bool, err error) {
 	if string(data) == "[DONE]" { // some servers end as Chat Completions do; here the response is missing
-		return true, r.failures.Broken("the stream broke off")
+		return true, r.Failures.Broken("the stream broke off")
 	}
 	var ev event
-	if err := r.failures.ReadEvent(data, &ev); err != nil {
+	if err := r.Failures.ReadEvent(data, &ev); err != nil {
 		return true, err
 	}
 	if ev.Type == "" {
@@ -90,17 +85,17 @@ func (r *reader) event(name string, data []byte) (done bool, err error) {
 func (r *reader) take(e event, data []byte) (done bool, err error) {
 	switch e.Type {
 	case "error":
-		return false, r.failures.Reported(data)
+		return false, r.Failures.Reported(data)
 	case "response.failed":
 		if e.Response != nil && provider.Given(e.Response.Error) {
-			return false, r.failures.Reported([]byte(`{"error":` + string(e.Response.Error) + `}`))
+			return false, r.Failures.Reported([]byte(`{"error":` + string(e.Response.Error) + `}`))
 		}
-		return false, r.failures.Broken("the service ended the answer with an error")
+		return false, r.Failures.Broken("the service ended the answer with an error")
 	case "response.cancelled":
-		return false, r.failures.Broken("the service cancelled the answer")
+		return false, r.Failures.Broken("the service cancelled the answer")
 	case "response.completed", "response.incomplete":
 		if e.Response == nil {
-			return false, r.failures.Broken("the stream ended without its response")
+			return false, r.Failures.Broken("the stream ended without its response")
 		}
 		return true, r.finish(e.Response)
 	case "response.output_item.added":
@@ -154,7 +149,10 @@ func (r *reader) added(e event) error {
 		return nil
 	}
 	p := r.at(e)
-	p.name, p.id = e.Item.Name, e.Item.CallID
+	p.name, p.id, p.custom = e.Item.Name, e.Item.CallID, e.Item.Kind() == "custom_tool_call"
+	if p.isCall = p.custom || e.Item.Kind() == "function_call"; p.isCall {
+		return r.callPiece(p, "")
+	}
 	return r.phase(p, e.Item)
 }
 
@@ -169,7 +167,7 @@ func (r *reader) phase(p *itemState, i *Item) error {
 	if err != nil { // of strings
 		return nil
 	}
-	return r.emit(model.ReasoningDone{Opaque: head})
+	return r.Emit(model.ReasoningDone{Opaque: head})
 }
 
 // piece handles an event with a fragment of an item.
@@ -189,9 +187,38 @@ func (r *reader) piece(e event) error {
 		}
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
 		p.arguments.WriteString(e.Delta)
-		return r.limit(len(e.Delta))
+		if err := r.limit(len(e.Delta)); err != nil || e.Delta == "" {
+			return err
+		}
+		return r.callPiece(p, e.Delta)
 	}
 	return nil
+}
+
+// callPiece yields a piece of a call. The text of a custom tool is its only
+// argument.
+func (r *reader) callPiece(p *itemState, text string) error {
+	if !p.isCall || p.done || p.id == "" || p.name == "" {
+		return nil
+	}
+	if p.custom {
+		text = inputPiece(text, p.arguments.Len() == len(text) && text != "")
+	}
+	return r.Emit(model.CallPiece{ID: artel.CallID(p.id), Name: p.name, Text: text})
+}
+
+// inputPiece returns a piece of the text of a custom tool as a piece of the object
+// that [provider.CustomArguments] makes of the whole.
+func inputPiece(text string, first bool) string {
+	if text == "" {
+		return ""
+	}
+	b := provider.MustMarshal(text)
+	text = string(b[1 : len(b)-1])
+	if first {
+		text = `{"input":"` + text
+	}
+	return text
 }
 
 func (r *reader) text(p *itemState, s string) error {
@@ -199,7 +226,7 @@ func (r *reader) text(p *itemState, s string) error {
 		return nil
 	}
 	p.said = true
-	return r.emit(model.TextDelta(s))
+	return r.Emit(model.TextDelta(s))
 }
 
 // reasoningText yields reasoning. Some servers send it twice, in full and as a
@@ -209,23 +236,12 @@ func (r *reader) reasoningText(p *itemState, kind, s string) error {
 		return nil
 	}
 	p.thought = kind
-	return r.emit(model.ReasoningDelta(s))
-}
-
-func (r *reader) emit(d model.Delta) error {
-	r.hasContent = true
-	if !r.yield(d, nil) {
-		return provider.ErrStopped
-	}
-	return nil
+	return r.Emit(model.ReasoningDelta(s))
 }
 
 // limit bounds the data kept of an answer.
 func (r *reader) limit(n int) error {
-	if r.size += n; r.size > maxState {
-		return r.failures.Wrong("the calls and the state of the answer are larger than 16 MiB")
-	}
-	return nil
+	return r.Keep(n, "the calls and the state of the answer are")
 }
 
 // done yields what a complete item adds.
@@ -248,7 +264,7 @@ func (r *reader) done(p *itemState, i *Item) error {
 		return nil
 	}
 	// An action of the service itself, passed back in its place.
-	return r.emit(model.ReasoningDone{Opaque: i.Raw})
+	return r.Emit(model.ReasoningDone{Opaque: i.Raw})
 }
 
 func (r *reader) message(p *itemState, i *Item) error {
@@ -294,7 +310,7 @@ func (r *reader) reasoning(p *itemState, i *Item) error {
 	if p.thought == "" && opaque == nil {
 		return nil
 	}
-	return r.emit(model.ReasoningDone{Opaque: opaque})
+	return r.Emit(model.ReasoningDone{Opaque: opaque})
 }
 
 func (r *reader) call(p *itemState, i *Item) error {
@@ -310,7 +326,10 @@ func (r *reader) call(p *itemState, i *Item) error {
 		text = p.arguments.String()
 	}
 	if i.Type == "custom_tool_call" {
-		c.Arguments = customArguments(i.Input, p.arguments.String())
+		if i.Input != nil {
+			text = *i.Input
+		}
+		c.Arguments = provider.CustomArguments(text)
 	} else {
 		if i.Status == "incomplete" && !json.Valid([]byte(text)) {
 			return nil // the arguments are cut off: no call
@@ -318,25 +337,12 @@ func (r *reader) call(p *itemState, i *Item) error {
 		c.Arguments = provider.ReceivedArguments(text)
 	}
 	if c.Name == "" {
-		return r.failures.Broken("the service sent a tool call without a name")
+		return r.Unnamed()
 	}
 	if c.ID == "" {
 		c.ID = provider.NewCallID("call_")
 	}
-	r.calls++
-	return r.emit(c)
-}
-
-// customArguments returns the free text of a call of a custom tool as an object.
-func customArguments(input *string, streamed string) json.RawMessage {
-	if input == nil {
-		input = &streamed
-	}
-	b, err := json.Marshal(map[string]string{"input": *input})
-	if err != nil { // of a string
-		return json.RawMessage("{}")
-	}
-	return b
+	return r.Emit(c)
 }
 
 // finish yields the items that the events left out, and the Finish.
@@ -344,9 +350,9 @@ func (r *reader) finish(resp *Response) error {
 	switch resp.Status {
 	case "failed", "cancelled":
 		if provider.Given(resp.Error) {
-			return r.failures.Reported([]byte(`{"error":` + string(resp.Error) + `}`))
+			return r.Failures.Reported([]byte(`{"error":` + string(resp.Error) + `}`))
 		}
-		return r.failures.Broken("the service ended the answer with the status " + resp.Status)
+		return r.Failures.Broken("the service ended the answer with the status " + resp.Status)
 	}
 	stop := model.StopEnd
 	if resp.Incomplete != nil {
@@ -369,20 +375,12 @@ func (r *reader) finish(resp *Response) error {
 	if r.refused {
 		stop = model.StopRefusal
 	}
-	if stop == model.StopEnd && r.calls > 0 {
-		stop = model.StopTools
-	}
-	if !r.hasContent && (stop == model.StopEnd || stop == model.StopTools) {
-		return r.failures.Broken("the service sent an empty answer")
-	}
 	var usage artel.Usage
 	if u := resp.Usage; u != nil {
-		usage = artel.Usage{
-			Calls: 1, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
-			CachedTokens: u.InputTokensDetails.CachedTokens, StoredTokens: u.InputTokensDetails.CacheWriteTokens,
-			ThoughtTokens: u.OutputTokensDetails.ReasoningTokens,
-		}
+		usage = u.neutral()
 	}
-	r.yield(model.Finish{Reason: stop, Usage: usage}, nil)
-	return nil
+	if err := r.CheckContent(stop); err != nil {
+		return err
+	}
+	return r.Finish(stop, usage)
 }

@@ -3,6 +3,7 @@
 package responses
 
 import (
+	"cmp"
 	"encoding/json"
 	"path"
 	"slices"
@@ -29,7 +30,8 @@ const EncryptedReasoning = "reasoning.encrypted_content"
 // [*artel.Error] of kind Unsupported for media that the dialect has no item for, or
 // Invalid for media without a digest or type.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
-	e := encoder{Encoder: provider.NewEncoder("responses.Encode", r, blobs)}
+	r = toolNames().Fitted(r)
+	e := encoder{OpenAIEncoder: provider.OpenAIEncoder{Encoder: provider.NewEncoder("responses.Encode", r, blobs)}}
 	form := provider.MessageRules{Own: r.Service.ID, UniqueIDs: true, ToolTypes: model.OpenAIResponses.Carries()}
 	messages := form.Conform(r.Messages, r.Service.Capabilities)
 	if r.Format.JSON && len(r.Format.Schema) == 0 {
@@ -45,27 +47,15 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	e.Body.WriteString("]")
 	e.settings(r)
 	e.Body.WriteString(`,"store":false`)
-	if MayReason(r.Service.Model) {
+	if provider.OpenAIReasons(r.Service.Model) {
 		e.Field("include", []string{EncryptedReasoning})
 	}
 	e.Body.WriteString(`,"stream":true}`)
 	return e.Body, e.Err
 }
 
-// MayReason reports whether a model may reason. OpenAI's models that do not reason
-// refuse the request for the state of reasoning.
-func MayReason(name string) bool {
-	name = path.Base(name)
-	for _, family := range []string{"gpt-3.5", "gpt-4", "chatgpt-4o"} {
-		if strings.HasPrefix(name, family) {
-			return false
-		}
-	}
-	return true
-}
-
 type encoder struct {
-	provider.Encoder
+	provider.OpenAIEncoder
 
 	items int // written so far
 }
@@ -100,6 +90,7 @@ func (e *encoder) message(m model.Message) {
 		r, _ := m.Parts[0].(artel.ToolResult) // Conform leaves exactly one
 		e.beginItem(`{"type":"function_call_output","call_id":`)
 		e.JSON(provider.CallID(r.CallID, MaxCallID))
+		r.Content = provider.ErrorText(r)
 		parts := r.Parts
 		if len(parts) > 0 && r.Content != "" {
 			parts = append(artel.Parts{artel.Text{Text: r.Content}}, parts...)
@@ -179,24 +170,8 @@ func stateOf(opaque json.RawMessage) (kind, phase string) {
 
 // content writes parts as a list.
 func (e *encoder) content(head string, parts artel.Parts) {
-	e.Body.WriteString(head + "[")
-	first := true
-	for _, p := range parts {
-		t, isText := p.(artel.Text)
-		if isText && t.Text == "" {
-			continue
-		}
-		if !first {
-			e.Body.WriteString(",")
-		}
-		first = false
-		if isText {
-			e.JSON(Part{Type: "input_text", Text: t.Text})
-		} else if m, ok := p.(artel.Media); ok {
-			e.media(m)
-		}
-	}
-	e.Body.WriteString("]")
+	e.Body.WriteString(head)
+	e.List(parts, func(text string) { e.JSON(Part{Type: "input_text", Text: text}) }, e.media)
 }
 
 func (e *encoder) media(m artel.Media) {
@@ -205,15 +180,14 @@ func (e *encoder) media(m artel.Media) {
 		return
 	}
 	named := e.Names[m.Ref.Digest]
+	detail := string(provider.MustMarshal(cmp.Or(m.Detail, "auto")))
 	switch major, _, _ := strings.Cut(mediaType, "/"); {
 	case major == "image" && named.By == model.ByFileID:
-		e.Body.WriteString(`{"type":"input_image","detail":"auto","file_id":"` + named.Text + `"}`)
+		e.Body.WriteString(`{"type":"input_image","detail":` + detail + `,"file_id":"` + named.Text + `"}`)
 	case major == "image" && named.By == model.ByURL:
-		e.Body.WriteString(`{"type":"input_image","detail":"auto","image_url":"` + named.Text + `"}`)
+		e.Body.WriteString(`{"type":"input_image","detail":` + detail + `,"image_url":"` + named.Text + `"}`)
 	case major == "image":
-		e.Body.WriteString(`{"type":"input_image","detail":"auto","image_url":"data:` + mediaType + `;base64,`)
-		e.Body.WriteBlob(m.Ref.Digest, m.Size)
-		e.Body.WriteString(`"}`)
+		e.Blob(`{"type":"input_image","detail":`+detail+`,"image_url":"data:`+mediaType+`;base64,`, m, `"}`)
 	case fileType(mediaType) && named.By == model.ByFileID:
 		e.Body.WriteString(`{"type":"input_file","file_id":"` + named.Text + `"}`)
 	case fileType(mediaType) && named.By == model.ByURL: // the API takes no filename beside it
@@ -221,9 +195,7 @@ func (e *encoder) media(m artel.Media) {
 	case fileType(mediaType):
 		e.Body.WriteString(`{"type":"input_file","filename":`)
 		e.JSON(filename(m.Filename, mediaType))
-		e.Body.WriteString(`,"file_data":"data:` + mediaType + `;base64,`)
-		e.Body.WriteBlob(m.Ref.Digest, m.Size)
-		e.Body.WriteString(`"}`)
+		e.Blob(`,"file_data":"data:`+mediaType+`;base64,`, m, `"}`)
 	default:
 		e.Fail(artel.Unsupported, "%s is %s: the Responses API takes images, PDF and office documents only", name, mediaType)
 	}
@@ -274,41 +246,35 @@ func filename(name, mediaType string) string {
 func (e *encoder) settings(r *model.Request) {
 	if len(r.Tools) > 0 {
 		e.Body.WriteString(`,"tools":[`)
-		for i, t := range r.Tools {
-			if i > 0 {
-				e.Body.WriteString(",")
-			}
+		provider.EachOf(&e.Encoder, r.Tools, func(_ int, t model.ToolSpec) {
 			if len(t.Schema) == 0 {
 				t.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
 			}
-			loose := false // by default the API makes the schema strict
-			e.JSON(Tool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Schema, Strict: &loose})
-		}
+			strict := e.StrictTool(t) // by default the API makes the schema strict
+			e.JSON(Tool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Schema, Strict: &strict})
+		})
 		e.Body.WriteString("]")
-		switch r.Choice.Mode {
-		case model.ChooseNone:
-			e.Field("tool_choice", "none")
-		case model.ChooseAny:
-			e.Field("tool_choice", "required")
-		case model.ChooseNamed:
-			e.Field("tool_choice", ToolChoice{Type: "function", Name: r.Choice.Name})
-		}
-		if r.Choice.OneByOne {
-			e.Field("parallel_tool_calls", false)
-		}
+		e.Choice(r.Choice, Tool{Type: "function", Name: r.Choice.Name})
 	}
+	text := TextConfig{Verbosity: r.Extras.Verbosity}
 	if f := r.Format; len(f.Schema) > 0 {
-		e.Field("text", TextConfig{&Format{Type: "json_schema", Name: provider.SchemaName(f.Name), Schema: f.Schema, Strict: &f.Strict}})
+		text.Format = &Format{Type: "json_schema", Name: provider.SchemaName(f.Name), Schema: f.Schema, Strict: e.StrictFormat(f)}
 	} else if f.JSON {
-		e.Field("text", TextConfig{&Format{Type: "json_object"}})
+		text.Format = &Format{Type: "json_object"}
+	}
+	if text != (TextConfig{}) {
+		e.Field("text", text)
 	}
 	if r.MaxOutput > 0 {
 		e.Field("max_output_tokens", max(r.MaxOutput, MinOutput))
 	}
-	if r.Sampling.Temperature != nil {
-		e.Field("temperature", *r.Sampling.Temperature)
+	e.Sampling(r)
+	reasoning := Reasoning{Effort: string(e.Effort(r))}
+	if provider.OpenAIReasons(r.Service.Model) {
+		reasoning.Summary = r.Reasoning.Summary
 	}
-	if r.Sampling.TopP != nil {
-		e.Field("top_p", *r.Sampling.TopP)
+	if reasoning != (Reasoning{}) {
+		e.Field("reasoning", reasoning)
 	}
+	e.Extras(r.Extras)
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -19,14 +18,9 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
 	rules "github.com/artelhq/artel/model/fake/rules/responses"
+	"github.com/artelhq/artel/model/provider/providertest"
 	"github.com/artelhq/artel/model/provider/responses"
 )
-
-// tb is what testing.T and rapid.T have in common.
-type tb interface {
-	Helper()
-	Fatal(args ...any)
-}
 
 // native says that media may stand in tool results.
 func native() model.Capabilities {
@@ -37,25 +31,12 @@ func native() model.Capabilities {
 }
 
 // encode returns the body of r, for a service that sees.
-func encode(t *testing.T, fail tb, r *model.Request, blobs blob.Store) []byte {
-	fail.Helper()
+func encode(t providertest.TB, r *model.Request, blobs blob.Store) string {
+	t.Helper()
 	if r.Service.Model == "" {
 		r.Service = model.Service{ID: "mine", Model: "m", Capabilities: native()}
 	}
-	b, err := responses.Encode(r, blobs)
-	if err != nil {
-		fail.Fatal(err)
-	}
-	stream := b.Open(t.Context())
-	defer stream.Close()
-	out, err := io.ReadAll(stream)
-	if err != nil {
-		fail.Fatal(err)
-	}
-	if int64(len(out)) != b.Len() {
-		fail.Fatal(fmt.Sprintf("%d bytes, want %d", len(out), b.Len()))
-	}
-	return out
+	return providertest.Encoded(t, responses.Encode, r, blobs)
 }
 
 // TestEncode holds what is sent to the letter.
@@ -98,7 +79,7 @@ func TestEncode(t *testing.T) {
 				`,{"type":"message","role":"assistant","content":[{"type":"output_text","text":"yes"}],"phase":"commentary"}` +
 				`,{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call","call_id":"a_2","name":"g","arguments":"{\"invalid_arguments\":\"x\"}"}` +
 				`,{"type":"function_call_output","call_id":"a","output":"r"}` +
-				`,{"type":"function_call_output","call_id":"a_2","output":[{"type":"input_text","text":"see"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,iVBORw=="},{"type":"input_text","text":"file: the same as file (p.png), already shown"}]}]` + end,
+				`,{"type":"function_call_output","call_id":"a_2","output":[{"type":"input_text","text":"see"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,iVBORw=="},{"type":"input_text","text":"file, from tool call a_2: the same as file (p.png), already shown"}]}]` + end,
 		},
 		"what is not to be passed back": {
 			model.Request{Messages: []model.Message{
@@ -134,11 +115,11 @@ func TestEncode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := c.request
-			got := encode(t, t, &r, blobs)
-			if d := cmp.Diff(c.want, string(got)); d != "" {
+			got := encode(t, &r, blobs)
+			if d := cmp.Diff(c.want, got); d != "" {
 				t.Error(d)
 			}
-			if err := rules.ValidateJSON(got); err != nil {
+			if err := rules.ValidateJSON([]byte(got)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -217,20 +198,20 @@ func TestEveryHistoryIsLegal(t *testing.T) {
 		if rapid.Bool().Draw(rt, "no media in results") {
 			r.Service = model.Service{ID: "mine", Model: "m", Capabilities: model.TextOnly()}
 		}
-		body := encode(t, rt, r, blobs)
-		if err := rules.ValidateJSON(body); err != nil {
+		body := encode(rt, r, blobs)
+		if err := rules.ValidateJSON([]byte(body)); err != nil {
 			rt.Fatalf("%v\n%s", err, body)
 		}
-		if again := encode(t, rt, r, blobs); !bytes.Equal(body, again) {
+		if again := encode(rt, r, blobs); body != again {
 			rt.Fatal("the same request is written in two ways")
 		}
 		for _, s := range texts {
-			if n := strings.Count(string(body), s); n != 1 {
+			if n := strings.Count(body, s); n != 1 {
 				rt.Fatalf("%s is in the request %d times\n%s", s, n, body)
 			}
 		}
 		var got []artel.Digest
-		for _, m := range decode(t, string(body)).Extraction().Payloads() {
+		for _, m := range decode(t, body).Extraction().Payloads() {
 			got = append(got, m.Digest)
 		}
 		slices.Sort(got)
@@ -260,7 +241,7 @@ func TestThereAndBack(t *testing.T) {
 		Choice: model.ToolChoice{Mode: model.ChooseAny, OneByOne: true}, Sampling: model.Sampling{Temperature: new(0.5)},
 		Format: model.Format{JSON: true, Schema: json.RawMessage(`{"type":"object"}`), Name: "n"},
 	}
-	got := decode(t, string(encode(t, t, r, nil))).Neutral()
+	got := decode(t, encode(t, r, nil)).Neutral()
 	if d := cmp.Diff(r, got, cmpopts.IgnoreFields(model.Request{}, "Service"), cmpopts.IgnoreFields(artel.Reasoning{}, "Service")); d != "" {
 		t.Error(d)
 	}

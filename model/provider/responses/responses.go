@@ -22,17 +22,18 @@ type Provider struct{ provider.Client }
 // New returns the provider of the dialect. It is safe for concurrent use.
 func New(o Options) *Provider {
 	return &Provider{provider.NewClient(o, provider.Dialect{
-		Name: "responses", Encode: Encode, Header: provider.BearerKey, Files: files,
-		Reader: func(f provider.Failures, _ *model.Request, yield func(model.Delta, error) bool) func(io.Reader) error {
-			return (&reader{failures: f, yield: yield}).read
-		},
-		URL:      func(s model.Service, _ bool) string { return provider.Endpoint(s, "/responses") },
-		FilesURL: func(s model.Service) string { return provider.Endpoint(s, "/files") },
+		Name: "responses", Encode: Encode, Header: provider.BearerKey, Files: files, ToolNames: toolNames(),
+		Reader:   func(w provider.DeltaWriter) func(io.Reader) error { return (&reader{DeltaWriter: w}).read },
+		URL:      func(s *model.Service, _ bool) string { return provider.Endpoint(s, "/responses") },
+		FilesURL: func(s *model.Service) string { return provider.Endpoint(s, "/files") },
 	})}
 }
 
+// toolNames are the API's rules on the names of tools.
+func toolNames() provider.ToolNames { return provider.ToolNames{Max: maxName, Also: "-"} }
+
 // files describes the Files API, which takes pictures and documents.
-func files(c *provider.Client, s model.Service) provider.FileAPI {
+func files(c *provider.Client, s *model.Service) provider.FileAPI {
 	takes := func(mediaType string, _ bool) bool {
 		return strings.HasPrefix(mediaType, "image/") || fileType(mediaType)
 	}

@@ -5,19 +5,16 @@ package responses_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
 	rules "github.com/artelhq/artel/model/fake/rules/responses"
@@ -27,16 +24,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func each(deltas ...model.Delta) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		for _, d := range deltas {
-			if !yield(d, nil) {
-				return
-			}
-		}
-	}
-}
 
 func answer() responses.Answer {
 	return responses.Answer{ID: "resp_1", Model: "kit-1", Created: time.Unix(1, 0)}
@@ -57,13 +44,7 @@ func dialect(t *testing.T) providertest.Dialect {
 		New: func(client *http.Client, blobs blob.Store) model.Provider {
 			return responses.New(responses.Options{Client: client, Blobs: blobs})
 		},
-		Stream: func(deltas ...model.Delta) []byte {
-			var b bytes.Buffer
-			if err := answer().Stream(&b, nil, each(deltas...)); err != nil {
-				t.Fatal(err)
-			}
-			return b.Bytes()
-		},
+		Stream: func(w io.Writer, deltas iter.Seq2[model.Delta, error]) error { return answer().Stream(w, nil, deltas) },
 		Failure: func(status int, message string) []byte {
 			return (&responses.APIError{Status: status, Message: message, Type: "some_error"}).MarshalBody()
 		},
@@ -82,41 +63,10 @@ func dialect(t *testing.T) providertest.Dialect {
 	}
 }
 
-// told writes what an answer came to on one line.
+// told asks a server that sends body, and returns its answer on one line.
 func told(t *testing.T, mediaType, body string) string {
 	t.Helper()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", mediaType)
-		_, _ = io.WriteString(w, body)
-	}))
-	defer srv.Close()
-	defer srv.Client().CloseIdleConnections()
-	var out strings.Builder
-	r := &model.Request{
-		Service:  model.Service{ID: "s", BaseURL: srv.URL + "/", Model: "m"},
-		Messages: []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: "hi"}}}},
-	}
-	for d, err := range responses.New(responses.Options{Client: srv.Client()}).Generate(t.Context(), r) {
-		switch d := d.(type) {
-		case nil:
-			c, _ := errors.AsType[*model.CallError](err)
-			fmt.Fprintf(&out, "!%s transient=%v %s", artel.KindOf(err), c.Transient, c.Message)
-		case model.TextDelta:
-			fmt.Fprintf(&out, "%q ", string(d))
-		case model.ReasoningDelta:
-			fmt.Fprintf(&out, "(%s) ", string(d))
-		case model.ReasoningDone:
-			fmt.Fprintf(&out, "<%s> ", d.Opaque)
-		case model.CallDelta:
-			fmt.Fprintf(&out, "%s:%s%s ", d.ID, d.Name, d.Arguments)
-		case model.Finish:
-			fmt.Fprintf(&out, "%s %d/%d", d.Reason, d.Usage.InputTokens, d.Usage.OutputTokens)
-			if u := d.Usage; u.CachedTokens+u.StoredTokens+u.ThoughtTokens > 0 {
-				fmt.Fprintf(&out, " cached=%d stored=%d thought=%d", u.CachedTokens, u.StoredTokens, u.ThoughtTokens)
-			}
-		}
-	}
-	return strings.TrimSpace(out.String())
+	return providertest.Answer(t, dialect(t), mediaType, body)
 }
 
 // events makes a stream of the events' JSON, named by their types.
@@ -186,45 +136,7 @@ func TestAnswers(t *testing.T) {
 // FuzzAnswers reads answers of any kind: deltas, then one end or one error, and
 // calls with valid arguments.
 func FuzzAnswers(f *testing.F) {
-	f.Add([]byte(events(`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"a","name":"f"}}`, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, `{"type":"response.completed","response":{"output":[]}}`)))
-	f.Add([]byte(`{"object":"response","output":[{"type":"reasoning","summary":[{"text":"x"}]}],"choices":[{"message":{"content":"hi"}}]}`))
-	f.Fuzz(func(t *testing.T, answer []byte) {
-		client := &http.Client{Transport: served(answer)}
-		r := &model.Request{Service: model.Service{ID: "s", BaseURL: "http://127.0.0.1:9", Model: "m", Server: model.OpenRouterAPI}}
-		over := false
-		for d, err := range responses.New(responses.Options{Client: client}).Generate(t.Context(), r) {
-			if over {
-				t.Fatal("the sequence continues after its end")
-			}
-			switch d := d.(type) {
-			case nil:
-				over = true
-				if _, ok := errors.AsType[*artel.Error](err); !ok {
-					t.Fatalf("the error is %T: %v", err, err)
-				}
-			case model.CallDelta:
-				if !json.Valid(d.Arguments) || d.Name == "" || d.ID == "" {
-					t.Fatalf("the call is %+v", d)
-				}
-			case model.ReasoningDone:
-				if d.Opaque != nil && !json.Valid(d.Opaque) {
-					t.Fatalf("the state is %q", d.Opaque)
-				}
-			case model.Finish:
-				over = true
-			}
-		}
-		if !over {
-			t.Fatal("the sequence has no end")
-		}
-	})
-}
-
-// served is a transport that answers with the same bytes always.
-type served []byte
-
-func (s served) RoundTrip(r *http.Request) (*http.Response, error) {
-	_, _ = io.Copy(io.Discard, r.Body)
-	_ = r.Body.Close()
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(s)), Request: r}, nil
+	f.Add(events(`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"a","name":"f"}}`, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, `{"type":"response.completed","response":{"output":[]}}`))
+	f.Add(`{"object":"response","output":[{"type":"reasoning","summary":[{"text":"x"}]}],"choices":[{"message":{"content":"hi"}}]}`)
+	f.Fuzz(func(t *testing.T, body string) { providertest.CheckAnswer(t, dialect(t), model.OpenRouterAPI, body) })
 }

@@ -3,12 +3,17 @@
 package responses
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -22,11 +27,9 @@ import (
 // the sink. Decode does not check the rules of the API.
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
 	req := &Request{}
-	extraction, err := provider.DecodeOpenAI(ctx, r, Payloads, o, req)
-	if err != nil {
+	if err := req.DecodeOpenAI(ctx, r, Payloads, o, req); err != nil {
 		return nil, err
 	}
-	req.extraction = extraction
 	return req, nil
 }
 
@@ -52,26 +55,35 @@ func Payloads(path []string) provider.Encoding {
 // Neutral returns r in the form that is neutral of dialect. Its media have blob
 // refs, whether or not the sink of [Decode] stored them. References by URL or file
 // id become texts. One turn of the assistant becomes one message. Items that only
-// the service understands become reasoning without text whose Opaque is the item.
+// the service understands become reasoning without text whose Opaque is the item, and
+// are in Dropped.
 //
-// Custom tools, which take free text, become functions with the text as their only
-// argument; tools of the service are left out.
+// All tools that the client runs become functions: those of namespaces under the
+// names NAMESPACE__NAME, custom tools with their text as the only argument, and those
+// that the API defines (local_shell, shell, apply_patch, tool_search). [Answer]
+// writes their calls as the items that the client expects. Tools of the service are
+// in Dropped.
 func (r *Request) Neutral() *model.Request {
 	out := &model.Request{Service: model.Service{Dialect: model.OpenAIResponses, Model: r.Model, Capabilities: model.TextOnly()}}
 	if r.MaxOutputTokens != nil {
 		out.MaxOutput = *r.MaxOutputTokens
 	}
-	for _, t := range r.Tools {
-		switch t.Type {
-		case "function":
-			out.Tools = append(out.Tools, model.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Parameters})
-		case "custom":
-			out.Tools = append(out.Tools, model.ToolSpec{Name: t.Name, Description: t.Description, Schema: json.RawMessage(customSchema)})
-		}
-	}
-	r.choice(out)
+	box := r.toolbox()
+	out.Choice, out.Tools = box.choice(r)
+	out.Dropped = append(out.Dropped, box.dropped...)
 	r.format(out)
 	out.Sampling = model.Sampling{Temperature: r.Temperature, TopP: r.TopP}
+	if x := r.Reasoning; x != nil {
+		summary := cmp.Or(x.Summary, x.GenerateSummary)
+		out.Reasoning = model.Reasoning{Effort: model.Effort(x.Effort), Summary: summary, Show: summary != ""}
+	}
+	out.Extras = model.Extras{User: r.User, SafetyID: r.SafetyIdentifier, Tier: r.ServiceTier, CacheKey: r.PromptCacheKey}
+	if r.Text != nil {
+		out.Extras.Verbosity = r.Text.Verbosity
+	}
+	text := gjson.ParseBytes(r.Extraction().JSON())
+	out.Dropped = append(out.Dropped, r.unreadInItems(text)...)
+	out.Dropped = append(out.Dropped, provider.Unread(text, "", readFields(), map[string]string{"truncation": `"disabled"`, "top_logprobs": "0"})...)
 	if r.Instructions != nil && *r.Instructions != "" {
 		out.Messages = append(out.Messages, model.Message{Role: artel.RoleSystem, Parts: artel.Parts{artel.Text{Text: *r.Instructions}}})
 	}
@@ -80,7 +92,16 @@ func (r *Request) Neutral() *model.Request {
 	}
 	turn := false // the last message is the assistant's and can be extended
 	for i := range r.Input.Items {
-		m := r.item(&r.Input.Items[i])
+		item := &r.Input.Items[i]
+		if item.Kind() == "additional_tools" {
+			continue // its tools are among those of the request
+		}
+		m := r.item(item, box)
+		if slices.Contains(ServiceItems(), item.Kind()) && opaque(m) {
+			if d := (model.Drop{Field: "input." + item.Kind(), Reason: model.NotTranslated}); !slices.Contains(out.Dropped, d) {
+				out.Dropped = append(out.Dropped, d)
+			}
+		}
 		if m.Role == artel.RoleAssistant && turn {
 			last := &out.Messages[len(out.Messages)-1]
 			last.Parts = append(last.Parts, m.Parts...)
@@ -92,37 +113,19 @@ func (r *Request) Neutral() *model.Request {
 	return out
 }
 
-const customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`
-
-func (r *Request) choice(out *model.Request) {
-	out.Choice.OneByOne = r.ParallelToolCalls != nil && !*r.ParallelToolCalls
-	c := r.ToolChoice
-	if c == nil {
-		return
-	}
-	switch {
-	case c.Word == "none":
-		out.Choice.Mode = model.ChooseNone
-	case c.Word == "required":
-		out.Choice.Mode = model.ChooseAny
-	case c.Type == "function", c.Type == "custom":
-		out.Choice.Mode, out.Choice.Name = model.ChooseNamed, c.Name
-	case c.Type == "allowed_tools":
-		if c.Mode == "required" {
-			out.Choice.Mode = model.ChooseAny
-		}
-		var left []model.ToolSpec
-		for _, t := range out.Tools {
-			for _, allowed := range c.Tools {
-				if allowed.Name == t.Name {
-					left = append(left, t)
-					break
-				}
-			}
-		}
-		out.Tools = left
-	}
+// opaque reports whether a message has nothing but an item that only the service
+// understands.
+func opaque(m model.Message) bool {
+	_, ok := m.Parts[0].(artel.Reasoning)
+	return ok && len(m.Parts) == 1
 }
+
+// readFields are the fields that are read, or change nothing about an answer.
+var readFields = sync.OnceValue(func() map[string]bool {
+	out := provider.Fields(reflect.TypeFor[Request]())
+	out["client_metadata"], out["stream_options"] = true, true
+	return out
+})
 
 func (r *Request) format(out *model.Request) {
 	if r.Text == nil || r.Text.Format == nil {
@@ -137,7 +140,7 @@ func (r *Request) format(out *model.Request) {
 }
 
 // item returns the message of an item, or the part of a message.
-func (r *Request) item(i *Item) model.Message {
+func (r *Request) item(i *Item, tools *toolbox) model.Message {
 	assistant := func(p artel.Part) model.Message {
 		return model.Message{Role: artel.RoleAssistant, Parts: artel.Parts{p}}
 	}
@@ -159,26 +162,52 @@ func (r *Request) item(i *Item) model.Message {
 	case "reasoning":
 		return assistant(reasoningOf(i))
 	case "function_call":
-		return assistant(artel.ToolCall{ID: artel.CallID(i.CallID), Name: i.Name, Arguments: provider.ReceivedArguments(i.arguments())})
+		return assistant(artel.ToolCall{ID: artel.CallID(i.CallID), Name: tools.flat("", i.Namespace, i.Name), Arguments: provider.ReceivedArguments(i.arguments())})
 	case "custom_tool_call":
-		return assistant(artel.ToolCall{ID: artel.CallID(i.CallID), Name: i.Name, Arguments: customArguments(i.Input, "")})
+		input := ""
+		if i.Input != nil {
+			input = *i.Input
+		}
+		return assistant(artel.ToolCall{ID: artel.CallID(i.CallID), Name: tools.flat("", i.Namespace, i.Name), Arguments: provider.CustomArguments(input)})
 	case "image_generation_call":
 		if i.Result != "" {
 			m := r.Extraction().Base64(i.Result)
 			return assistant(artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: "image/png", Kind: artel.KindImage, Size: m.Size})
 		}
 	}
-	if of, ok := strings.CutSuffix(kind, "_output"); ok && i.CallID != "" {
-		return model.Message{Role: artel.RoleTool, Parts: artel.Parts{r.output(of, i)}}
+	if of, ok := strings.CutSuffix(kind, "_output"); ok && (i.CallID != "" || kind == "local_shell_call_output") {
+		res := r.output(of, i)
+		if i.CallID == "" {
+			res.CallID = r.localShellCall(i.ID)
+		}
+		if kind == "tool_search_output" {
+			res.Content = tools.found(i)
+		}
+		return model.Message{Role: artel.RoleTool, Parts: artel.Parts{res}}
 	}
 	if name, ok := strings.CutSuffix(kind, "_call"); ok && i.CallID != "" {
-		for _, arguments := range []json.RawMessage{i.Action, i.Operation, i.Arguments} {
+		batch := i.Actions
+		if len(batch) > 0 {
+			batch = provider.MustMarshal(map[string]json.RawMessage{"actions": batch})
+		}
+		for _, arguments := range []json.RawMessage{i.Action, batch, i.Operation, i.Arguments} {
 			if len(arguments) > 0 {
-				return assistant(artel.ToolCall{ID: artel.CallID(i.CallID), Name: name, Arguments: arguments})
+				return assistant(artel.ToolCall{ID: artel.CallID(i.CallID), Name: tools.flat(name, "", ""), Arguments: arguments})
 			}
 		}
 	}
 	return assistant(artel.Reasoning{Opaque: i.Raw})
+}
+
+// localShellCall returns the id of the call of the local shell to which a result
+// belongs that names the item of the call, as the API reference has it, or the call.
+func (r *Request) localShellCall(id string) artel.CallID {
+	for n := range r.Input.Items {
+		if i := &r.Input.Items[n]; i.Kind() == "local_shell_call" && i.ID == id {
+			return artel.CallID(i.CallID)
+		}
+	}
+	return artel.CallID(id)
 }
 
 // output returns the result of a call of a type.
@@ -189,15 +218,8 @@ func (r *Request) output(of string, i *Item) artel.ToolResult {
 		if i.Output == nil {
 			return res
 		}
-		var texts []string
-		for _, p := range r.parts(&i.Output.Content) {
-			switch p := p.(type) {
-			case artel.Text:
-				texts = append(texts, p.Text)
-			case artel.Media:
-				res.Parts = append(res.Parts, p)
-			}
-		}
+		texts, media := provider.SplitParts(r.parts(&i.Output.Content))
+		res.Parts = media
 		res.Content = strings.Join(texts, "\n")
 		return res
 	}
@@ -221,11 +243,11 @@ func (r *Request) parts(c *Content) artel.Parts {
 	for _, p := range c.Parts {
 		switch {
 		case p.ImageURL != "":
-			out = append(out, r.Extraction().URLPart("image", artel.KindImage, p.ImageURL))
+			out = append(out, provider.URLPart(r.Extraction(), "image", artel.KindImage, p.ImageURL, p.Detail))
 		case p.FileData != "":
 			out = append(out, r.file(p))
 		case p.InputAudio != nil:
-			out = append(out, r.Extraction().AudioPart(p.InputAudio.Data, p.InputAudio.Format))
+			out = append(out, provider.AudioPart(r.Extraction(), p.InputAudio.Data, p.InputAudio.Format))
 		case p.FileID != "":
 			out = append(out, artel.Text{Text: "[file " + artel.Shorten(p.FileID, 100) + "]"})
 		case p.FileURL != "":

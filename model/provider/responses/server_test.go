@@ -7,11 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -20,6 +17,7 @@ import (
 	"github.com/artelhq/artel/model"
 	rules "github.com/artelhq/artel/model/fake/rules/responses"
 	"github.com/artelhq/artel/model/provider"
+	"github.com/artelhq/artel/model/provider/providertest"
 	"github.com/artelhq/artel/model/provider/responses"
 )
 
@@ -164,7 +162,8 @@ func TestNeutral(t *testing.T) {
 			artel.Media{Ref: artel.BlobRef(digest), MediaType: "audio/mpeg", Kind: artel.KindAudio, Size: 4},
 		)}}},
 		"custom tools": {request(`{"type":"custom_tool_call","call_id":"a","name":"patch","input":"*** x"},{"type":"custom_tool_call_output","call_id":"a","output":"ok"}`, `"tools":[{"type":"custom","name":"patch","description":"d"},{"type":"web_search"}]`), model.Request{
-			Tools: []model.ToolSpec{{Name: "patch", Description: "d", Schema: json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`)}},
+			Tools:   []model.ToolSpec{{Name: "patch", Description: "d", Schema: json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`)}},
+			Dropped: []model.Drop{{Field: "tools.web_search", Reason: model.NotTranslated}},
 			Messages: []model.Message{
 				said("assistant", artel.ToolCall{ID: "a", Name: "patch", Arguments: json.RawMessage(`{"input":"*** x"}`)}),
 				said("tool", artel.ToolResult{CallID: "a", Content: "ok"}),
@@ -178,7 +177,7 @@ func TestNeutral(t *testing.T) {
 			said("assistant", artel.ToolCall{ID: "c", Name: "shell", Arguments: json.RawMessage(`{}`)}),
 			said("tool", artel.ToolResult{CallID: "c", Content: `[{"stdout":"x"}]`}),
 		}}},
-		"what the service did": {request(`{"type":"web_search_call","id":"ws"},{"type":"image_generation_call","id":"ig","result":"iVBORw=="}`), model.Request{Messages: []model.Message{
+		"what the service did": {request(`{"type":"web_search_call","id":"ws"},{"type":"image_generation_call","id":"ig","result":"iVBORw=="}`), model.Request{Dropped: []model.Drop{{Field: "input.web_search_call", Reason: model.NotTranslated}}, Messages: []model.Message{
 			said("assistant", raw(`{"type":"web_search_call","id":"ws"}`), picture),
 		}}},
 		"settings": {request("", `"max_output_tokens":100`, `"temperature":0.5`, `"parallel_tool_calls":false`, `"tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}]`, `"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"}]}`, `"text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"},"strict":true}}`), model.Request{
@@ -223,15 +222,20 @@ func TestAnswer(t *testing.T) {
 		model.ReasoningDone{Opaque: json.RawMessage(thought)},
 		model.ReasoningDone{Opaque: json.RawMessage(`{"type":"message","phase":"commentary"}`)},
 		model.TextDelta("ye"), model.TextDelta("s"),
+		model.CallPiece{ID: "a", Name: "f"},
+		model.CallPiece{ID: "a", Name: "f", Text: `{"x":`},
+		model.CallPiece{ID: "a", Name: "f", Text: `"é"}`},
 		model.CallDelta{ID: "a", Name: "f", Arguments: json.RawMessage(`{"x":"é"}`)},
-		model.CallDelta{ID: "b", Name: "patch", Arguments: json.RawMessage(`{"input":"*** x"}`)},
+		model.CallPiece{ID: "b", Name: "patch", Text: `{"input":"**`},
+		model.CallPiece{ID: "b", Name: "patch", Text: `* x\`},
+		model.CallDelta{ID: "b", Name: "patch", Arguments: json.RawMessage(`{"input":"*** x\n"}`)},
 		model.Finish{Reason: model.StopTools, Usage: artel.Usage{InputTokens: 9, OutputTokens: 5, CachedTokens: 4, StoredTokens: 3, ThoughtTokens: 2}},
 	}
 	a := answer()
 	a.Request = decode(t, request(hello, `"instructions":"Be brief."`, `"metadata":{"k":"v"}`, `"temperature":0.5`, `"tools":[{"type":"custom","name":"patch"}]`))
 	var b bytes.Buffer
 	flushed := 0
-	if err := a.Stream(&b, func() error { flushed++; return nil }, each(deltas...)); err != nil {
+	if err := a.Stream(&b, func() error { flushed++; return nil }, providertest.Each(deltas...)); err != nil {
 		t.Fatal(err)
 	}
 	types, data := sequence(t, b.Bytes())
@@ -241,7 +245,7 @@ func TestAnswer(t *testing.T) {
 		response.output_item.added response.content_part.added response.output_text.delta response.output_text.delta
 		response.output_text.done response.content_part.done response.output_item.done
 		response.output_item.added response.function_call_arguments.delta response.function_call_arguments.delta response.function_call_arguments.done response.output_item.done
-		response.output_item.added response.custom_tool_call_input.delta response.custom_tool_call_input.delta response.custom_tool_call_input.done response.output_item.done
+		response.output_item.added response.custom_tool_call_input.delta response.custom_tool_call_input.delta response.custom_tool_call_input.delta response.custom_tool_call_input.done response.output_item.done
 		response.completed`)
 	if d := cmp.Diff(want, types); d != "" {
 		t.Fatal(d)
@@ -249,7 +253,7 @@ func TestAnswer(t *testing.T) {
 	if flushed != len(types) {
 		t.Errorf("%d events, flushed %d times", len(types), flushed)
 	}
-	whole, err := a.Whole(each(deltas...))
+	whole, err := a.Whole(providertest.Each(deltas...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +267,7 @@ func TestAnswer(t *testing.T) {
 	const output = `[` + thought + `,
 		{"type":"message","id":"msg_1_1","role":"assistant","status":"completed","phase":"commentary","content":[{"type":"output_text","text":"yes","annotations":[],"logprobs":[]}]},
 		{"type":"function_call","id":"fc_1_2","call_id":"a","name":"f","arguments":"{\"x\":\"é\"}","status":"completed"},
-		{"type":"custom_tool_call","id":"ctc_1_3","call_id":"b","name":"patch","input":"*** x","status":"completed"}]`
+		{"type":"custom_tool_call","id":"ctc_1_3","call_id":"b","name":"patch","input":"*** x\n","status":"completed"}]`
 	var wanted any
 	if err := json.Unmarshal([]byte(`{"id":"resp_1","object":"response","status":"completed","model":"kit-1","created_at":1,"completed_at":1,"instructions":"Be brief.",
 		"metadata":{"k":"v"},"temperature":0.5,"tools":[{"type":"custom","name":"patch"}],"top_p":1,"tool_choice":"auto","parallel_tool_calls":true,
@@ -275,7 +279,7 @@ func TestAnswer(t *testing.T) {
 	if d := cmp.Diff(wanted, any(got)); d != "" {
 		t.Error(d)
 	}
-	if got, want := told(t, "text/event-stream", b.String()), `(I ) (think.) <`+thought+`> <{"phase":"commentary","type":"message"}> "ye" "s" a:f{"x":"é"} b:patch{"input":"*** x"} tools 9/5 cached=4 stored=3 thought=2`; got != want {
+	if got, want := told(t, "text/event-stream", b.String()), `(I ) (think.) <`+thought+`> <{"phase":"commentary","type":"message"}> "ye" "s" a:f{"x":"é"} b:patch{"input":"*** x\n"} tools 9/5 cached=4 stored=3 thought=2`; got != want {
 		t.Errorf("read back: %s\nwant %s", got, want)
 	}
 }
@@ -285,15 +289,15 @@ func TestAnswerEnds(t *testing.T) {
 	for reason, want := range map[model.StopReason]string{
 		model.StopEnd: `"end"`, model.StopLength: "max_output_tokens", model.StopRefusal: "content_filter",
 	} {
-		whole, err := answer().Whole(each(model.TextDelta("x"), model.Finish{Reason: reason}))
+		whole, err := answer().Whole(providertest.Each(model.TextDelta("x"), model.Finish{Reason: reason}))
 		if incomplete := bytes.Contains(whole, []byte(want)); err != nil || incomplete == (reason == model.StopEnd) {
 			t.Errorf("%s: %v %s", reason, err, whole)
 		}
 	}
-	if _, err := answer().Whole(each(model.TextDelta("x"))); err == nil {
+	if _, err := answer().Whole(providertest.Each(model.TextDelta("x"))); err == nil {
 		t.Error("an answer without a Finish was taken")
 	}
-	if err := answer().Stream(io.Discard, nil, each(model.TextDelta("x"))); err == nil {
+	if err := answer().Stream(io.Discard, nil, providertest.Each(model.TextDelta("x"))); err == nil {
 		t.Error("a stream without a Finish was taken")
 	}
 	var b bytes.Buffer
@@ -311,7 +315,7 @@ func TestAnswerEnds(t *testing.T) {
 	if got := told(t, "text/event-stream", b.String()); got != `"x" !unavailable transient=true it broke` {
 		t.Errorf("read back: %s", got)
 	}
-	types, _ = sequence(t, append(b.Bytes()[:bytes.Index(b.Bytes(), []byte("event: error"))], answer().Fail(len(types)-3, "gone")...))
+	types, _ = sequence(t, append(b.Bytes()[:bytes.Index(b.Bytes(), []byte("event: error"))], answer().Fail(len(types)-3, 500, "gone")...))
 	if n := len(types); types[n-2] != "error" || types[n-1] != "response.failed" {
 		t.Errorf("Fail ends it with %v", types)
 	}
@@ -327,7 +331,7 @@ func TestForeignState(t *testing.T) {
 	for _, deltas := range [][]model.Delta{
 		{model.ReasoningDelta("hm"), model.ReasoningDone{Opaque: state}}, {model.ReasoningDone{Opaque: state}},
 	} {
-		whole, err := a.Whole(each(append(deltas, model.TextDelta("x"), model.Finish{})...))
+		whole, err := a.Whole(providertest.Each(append(deltas, model.TextDelta("x"), model.Finish{})...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -351,20 +355,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(request(thought + "," + message + "," + call + "," + output)))
 	f.Add([]byte(request(`{"type":"computer_call_output","call_id":"b","output":{"type":"computer_screenshot","image_url":"` + png + `"}},{"type":"image_generation_call","result":"AAAA"}`)))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		req, err := responses.Decode(t.Context(), bytes.NewReader(body), provider.DecodeOptions{})
-		one, errOne := responses.Decode(t.Context(), iotest.OneByteReader(bytes.NewReader(body)), provider.DecodeOptions{})
-		if (err == nil) != (errOne == nil) {
-			t.Fatalf("whole: %v, bytewise: %v", err, errOne)
-		}
-		if err != nil {
+		req, ok := providertest.DecodePieces(t, responses.Decode, body)
+		if !ok {
 			return
-		}
-		bad := slices.ContainsFunc(req.Extraction().Payloads(), func(m provider.Payload) bool { return m.Bad })
-		if !bad && !json.Valid(body) {
-			t.Fatal("what is no JSON was taken")
-		}
-		if string(req.Extraction().Elided()) != string(one.Extraction().Elided()) {
-			t.Fatal("the pieces it comes in change what is read")
 		}
 		_ = rules.Validate(req, rules.Options{})
 		neutral := req.Neutral()
@@ -375,25 +368,5 @@ func FuzzDecode(f *testing.F) {
 
 // TestDecodeMemory reads a large request and watches what is allocated.
 func TestDecodeMemory(t *testing.T) {
-	head, tail, _ := strings.Cut(request(call+`,{"type":"function_call_output","call_id":"a","output":[{"type":"input_image","image_url":"data:image/png;base64,|"}]}`), "|")
-	body := io.MultiReader(strings.NewReader(head), io.LimitReader(endless('A'), 64<<20), strings.NewReader(tail))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	req, err := responses.Decode(t.Context(), body, provider.DecodeOptions{})
-	runtime.ReadMemStats(&after)
-	if err != nil || req.Extraction().Payloads()[0].Size != 48<<20 {
-		t.Fatal(err)
-	}
-	if grown := after.TotalAlloc - before.TotalAlloc; grown > 512<<10 {
-		t.Errorf("64 MiB of base64 cost %d bytes of allocation", grown)
-	}
-}
-
-type endless byte
-
-func (e endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = byte(e)
-	}
-	return len(p), nil
+	providertest.DecodeMemory(t, responses.Decode, request(call+`,{"type":"function_call_output","call_id":"a","output":[{"type":"input_image","image_url":"data:image/png;base64,|"}]}`))
 }

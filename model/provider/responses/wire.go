@@ -24,6 +24,11 @@ type Request struct {
 	MaxOutputTokens   *int            `json:"max_output_tokens,omitempty"`
 	Temperature       *float64        `json:"temperature,omitempty"`
 	TopP              *float64        `json:"top_p,omitempty"`
+	Reasoning         *Reasoning      `json:"reasoning,omitempty"`
+	User              string          `json:"user,omitempty"`
+	SafetyIdentifier  string          `json:"safety_identifier,omitempty"`
+	ServiceTier       string          `json:"service_tier,omitempty"`
+	PromptCacheKey    string          `json:"prompt_cache_key,omitempty"`
 	Include           []string        `json:"include,omitempty"`
 	Store             *bool           `json:"store,omitempty"`
 	Stream            bool            `json:"stream,omitempty"`
@@ -32,16 +37,7 @@ type Request struct {
 	Conversation      json.RawMessage `json:"conversation,omitempty"`
 	Prompt            json.RawMessage `json:"prompt,omitempty"`
 
-	extraction *provider.Extraction // nil: not decoded from JSON
-}
-
-// Extraction returns the JSON of the request and its payloads, both empty if it was
-// not decoded.
-func (r *Request) Extraction() *provider.Extraction {
-	if r.extraction == nil {
-		return &provider.Extraction{}
-	}
-	return r.extraction
+	provider.Decoded
 }
 
 // An Input is a list of items, or a string: one user message.
@@ -53,21 +49,7 @@ type Input struct {
 // UnmarshalJSON accepts a string, a list of objects, or null.
 func (in *Input) UnmarshalJSON(data []byte) error {
 	*in = Input{}
-	return either(data, &in.Text, &in.Items, "input is neither a string nor a list of items")
-}
-
-// either reads a string into text, or a list into list; null leaves both unchanged.
-func either[T any](data []byte, text **string, list *[]T, otherwise string) error {
-	switch data = bytes.TrimSpace(data); {
-	case len(data) > 0 && data[0] == '"':
-		return json.Unmarshal(data, text)
-	case len(data) > 0 && data[0] == '[':
-		*list = []T{}
-		return json.Unmarshal(data, list)
-	case string(data) == "null":
-		return nil
-	}
-	return errors.New(otherwise)
+	return provider.StringOrList(data, &in.Text, &in.Items, errors.New("input is neither a string nor a list of items"))
 }
 
 // An Item is one entry of a conversation. Its type determines its fields; items of
@@ -86,12 +68,15 @@ type Item struct {
 
 	CallID    string          `json:"call_id,omitempty"` // of calls and their outputs
 	Name      string          `json:"name,omitempty"`
+	Namespace string          `json:"namespace,omitempty"` // of the tool Name
 	Arguments json.RawMessage `json:"arguments,omitempty"` // mostly JSON in a string
 	Input     *string         `json:"input,omitempty"`     // of custom_tool_call
 	Action    json.RawMessage `json:"action,omitempty"`    // of calls of built-in tools
+	Actions   json.RawMessage `json:"actions,omitempty"`   // of computer_call, instead of Action
 	Operation json.RawMessage `json:"operation,omitempty"` // of apply_patch_call
 	Output    *Output         `json:"output,omitempty"`    // of outputs
 	Result    string          `json:"result,omitempty"`    // of image_generation_call: base64
+	Tools     []Tool          `json:"tools,omitempty"`     // of additional_tools and tool_search_output
 
 	Raw json.RawMessage `json:"-"` // unchanged, with marks in place of payloads
 }
@@ -132,7 +117,7 @@ type Content struct {
 // UnmarshalJSON accepts a string, a list of objects, or null.
 func (c *Content) UnmarshalJSON(data []byte) error {
 	*c = Content{}
-	return either(data, &c.Text, &c.Parts, "content is neither a string nor a list of parts")
+	return provider.StringOrList(data, &c.Text, &c.Parts, errors.New("content is neither a string nor a list of parts"))
 }
 
 // MarshalJSON writes c as a string or a list.
@@ -172,7 +157,7 @@ func (o *Output) UnmarshalJSON(data []byte) error {
 		o.One, o.Parts = true, make([]Part, 1)
 		return json.Unmarshal(data, &o.Parts[0])
 	}
-	return either(data, &o.Text, &o.Parts, "output is neither a string nor a list of parts")
+	return provider.StringOrList(data, &o.Text, &o.Parts, errors.New("output is neither a string nor a list of parts"))
 }
 
 // A Part is one typed part of content.
@@ -197,34 +182,52 @@ type InputAudio struct {
 	Format string `json:"format"` // wav, mp3
 }
 
-// A Tool is a function or a custom tool of the client, or a tool of the service, of
-// which only the type is read.
+// A Tool is a tool of the client, a namespace of such tools, or a tool of the
+// service, of which only the type is read. Source: "Function calling" and "Tool
+// search" of the OpenAI documentation.
 type Tool struct {
-	Type        string          `json:"type"` // function, custom, web_search, …
+	Type        string          `json:"type"` // function, custom, namespace, tool_search, web_search, …
 	Name        string          `json:"name,omitempty"`
+	Namespace   string          `json:"namespace,omitempty"` // in a choice of tools
 	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON Schema of type object
-	Strict      *bool           `json:"strict,omitempty"`     // absent: the API makes the schema strict
+	Parameters  json.RawMessage `json:"parameters,omitempty"`    // a JSON Schema of type object
+	Strict      *bool           `json:"strict,omitempty"`        // absent: the API makes the schema strict
+	Format      *CustomFormat   `json:"format,omitempty"`        // of custom
+	Tools       []Tool          `json:"tools,omitempty"`         // of namespace
+	Execution   string          `json:"execution,omitempty"`     // of tool_search: who searches, server or client
+	Environment *Environment    `json:"environment,omitempty"`   // of shell
+	Width       int             `json:"display_width,omitempty"` // of the screen of computer_use_preview
+	Height      int             `json:"display_height,omitempty"`
+}
+
+// A CustomFormat is what the input of a custom tool looks like.
+type CustomFormat struct {
+	Type       string `json:"type"` // text, grammar
+	Syntax     string `json:"syntax,omitempty"`
+	Definition string `json:"definition,omitempty"`
+}
+
+// An Environment is where the commands of a shell run.
+type Environment struct {
+	Type string `json:"type"` // local, container_auto, container_reference
+}
+
+// UnmarshalJSON accepts an object, or a word, which is the system of a computer.
+func (e *Environment) UnmarshalJSON(data []byte) error {
+	*e = Environment{}
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
+		return json.Unmarshal(data, &e.Type)
+	}
+	type plain Environment
+	return json.Unmarshal(data, (*plain)(e))
 }
 
 // A ToolChoice is a word (auto, none, required), or an object with a type.
 type ToolChoice struct {
-	Word  string // "": an object
-	Type  string // function, custom, allowed_tools, or a tool of the service
-	Name  string
-	Mode  string // of allowed_tools: auto, required
-	Tools []Tool // of allowed_tools
-}
+	provider.OpenAIChoice
 
-// MarshalJSON writes a word, or the choice of a function.
-func (c ToolChoice) MarshalJSON() ([]byte, error) {
-	if c.Word != "" {
-		return json.Marshal(c.Word)
-	}
-	return json.Marshal(struct {
-		Type string `json:"type"`
-		Name string `json:"name"`
-	}{"function", c.Name})
+	Namespace string // of Name
+	Tools     []Tool // of allowed_tools
 }
 
 // UnmarshalJSON accepts a string or an object.
@@ -234,19 +237,28 @@ func (c *ToolChoice) UnmarshalJSON(data []byte) error {
 		return json.Unmarshal(data, &c.Word)
 	}
 	var o struct {
-		Type  string `json:"type"`
-		Name  string `json:"name"`
-		Mode  string `json:"mode"`
-		Tools []Tool `json:"tools"`
+		Type      string `json:"type"`
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+		Mode      string `json:"mode"`
+		Tools     []Tool `json:"tools"`
 	}
 	err := json.Unmarshal(data, &o)
-	c.Type, c.Name, c.Mode, c.Tools = o.Type, o.Name, o.Mode, o.Tools
+	c.Type, c.Name, c.Mode, c.Namespace, c.Tools = o.Type, o.Name, o.Mode, o.Namespace, o.Tools
 	return err
 }
 
 // TextConfig is the required form of the text of an answer.
 type TextConfig struct {
-	Format *Format `json:"format,omitempty"`
+	Format    *Format `json:"format,omitempty"`
+	Verbosity string  `json:"verbosity,omitempty"` // low, medium, high
+}
+
+// Reasoning is how much the model reasons, and how detailed a summary of it is.
+type Reasoning struct {
+	Effort          string `json:"effort,omitempty"`
+	Summary         string `json:"summary,omitempty"`          // auto, concise, detailed
+	GenerateSummary string `json:"generate_summary,omitempty"` // the older name
 }
 
 // A Format is the form of an answer.
@@ -269,36 +281,6 @@ type Response struct {
 	Incomplete *struct {
 		Reason string `json:"reason"` // max_output_tokens, content_filter
 	} `json:"incomplete_details"`
-}
-
-// Usage counts tokens.
-type Usage struct {
-	InputTokens         int64         `json:"input_tokens"`
-	InputTokensDetails  InputDetails  `json:"input_tokens_details"`
-	OutputTokens        int64         `json:"output_tokens"`
-	OutputTokensDetails OutputDetails `json:"output_tokens_details"`
-	TotalTokens         int64         `json:"total_tokens"`
-}
-
-// InputDetails counts the tokens of the input that were read from and written to
-// the cache.
-type InputDetails struct {
-	CacheWriteTokens int64 `json:"cache_write_tokens"`
-	CachedTokens     int64 `json:"cached_tokens"`
-}
-
-// OutputDetails counts the tokens of the reasoning.
-type OutputDetails struct {
-	ReasoningTokens int64 `json:"reasoning_tokens"`
-}
-
-// An APIError is a refusal in the API's own form. Its Error is the message.
-type APIError = provider.OpenAIError
-
-// Bad makes the API's "invalid_request_error" of status 400. An empty param or
-// code is null.
-func Bad(param, code, format string, args ...any) *APIError {
-	return provider.BadRequest(param, code, format, args...)
 }
 
 // ServiceItems are the types of items that only the service understands; they are

@@ -128,6 +128,16 @@ func (v *validator) top(top map[string]json.RawMessage) *wire.APIError {
 	if err := number("top_k", top["top_k"], 0, 1e9, true); err != nil {
 		return err
 	}
+	if r := v.request; wire.FixedSampling(r.Model) {
+		switch {
+		case r.Temperature != nil && *r.Temperature != 1:
+			return wire.Bad("", "`temperature` is deprecated for this model.")
+		case r.TopP != nil && *r.TopP != 1:
+			return wire.Bad("", "`top_p` is deprecated for this model.")
+		case r.TopK != nil:
+			return wire.Bad("", "`top_k` is deprecated for this model.")
+		}
+	}
 	if raw, there := top["stop_sequences"]; there && string(raw) != "null" {
 		stops, err := list("stop_sequences", raw)
 		if err != nil {
@@ -147,7 +157,7 @@ func (v *validator) top(top map[string]json.RawMessage) *wire.APIError {
 		if f.Format.Type != "json_schema" {
 			return wire.Bad("output_config.format.type", "Input should be 'json_schema'")
 		}
-		if !wire.Enforceable(f.Format.Schema) {
+		if !enforceable(f.Format.Schema) {
 			return wire.Bad("output_config.format.schema", "For 'object' type, 'additionalProperties' must be explicitly set to false")
 		}
 	}
@@ -217,8 +227,8 @@ func (v *validator) block(at, where string, raw json.RawMessage) *wire.APIError 
 	if err != nil {
 		return err
 	}
-	shape := blockShape(kind)
-	if shape == nil {
+	shape := shapeOf(blockShapes[kind])
+	if len(shape) == 0 {
 		return v.ephemeral(join(at, "cache_control"), fields["cache_control"])
 	}
 	at = join(at, kind)
@@ -427,6 +437,20 @@ func unanswered(at int, ids []string) *wire.APIError {
 	return wire.Bad(item("messages", at), "`tool_use` ids were found without `tool_result` blocks immediately after: %s. Each `tool_use` block must have a corresponding `tool_result` block in the next message.", strings.Join(ids, ", "))
 }
 
+// thought refuses results of calls before which the model has not thought.
+func (v *validator) thought() *wire.APIError {
+	n := len(v.request.Messages)
+	if n < 2 || v.request.Messages[n-2].Role != "assistant" ||
+		!slices.ContainsFunc(v.request.Messages[n-1].Content.All(), func(b wire.Block) bool { return b.Type == "tool_result" }) {
+		return nil
+	}
+	blocks := v.request.Messages[n-2].Content.All()
+	if len(blocks) > 0 && blocks[0].Type != "thinking" && blocks[0].Type != "redacted_thinking" {
+		return wire.Bad(item("messages", n-2)+".content.0.type", "Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`.", blocks[0].Type)
+	}
+	return nil
+}
+
 // thinking checks the thinking settings.
 func (v *validator) thinking(top map[string]json.RawMessage) *wire.APIError {
 	t := v.request.Thinking
@@ -440,12 +464,27 @@ func (v *validator) thinking(top map[string]json.RawMessage) *wire.APIError {
 	if t.Type == "disabled" {
 		return nil
 	}
+	switch thinks, adaptive := wire.Thinks(v.request.Model); {
+	case !thinks:
+		return wire.Bad("", "'%s' does not support thinking.", v.request.Model)
+	case t.Type == "adaptive" && !adaptive && strings.Contains(v.request.Model, "claude-"):
+		return wire.Bad("", "adaptive thinking is not supported on this model")
+	}
 	if t.Type == "enabled" {
 		if t.BudgetTokens < leastBudget {
 			return wire.Bad("thinking.enabled.budget_tokens", "Input should be greater than or equal to %d", leastBudget)
 		}
 		if limit := v.request.MaxTokens; limit != nil && *limit <= t.BudgetTokens {
 			return wire.Bad("", "`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size")
+		}
+		if v.request.TopK != nil {
+			return wire.Bad("", "`top_k` must be unset when thinking is enabled. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#important-considerations-when-using-extended-thinking")
+		}
+		if p := v.request.TopP; p != nil && *p < 0.95 {
+			return wire.Bad("", "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#important-considerations-when-using-extended-thinking")
+		}
+		if err := v.thought(); err != nil {
+			return err
 		}
 		if temperature := v.request.Temperature; temperature != nil && *temperature != 1 {
 			return wire.Bad("", "`temperature` may only be set to 1 when thinking is enabled. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#important-considerations-when-using-extended-thinking")

@@ -60,32 +60,19 @@ func betaFields() []string {
 	return strings.Fields(`context_management mcp_servers compaction fallbacks fallback_credit_token output_format`)
 }
 
-// blockShape returns the shape of a type of block; nil: the type is unknown or the
-// service's own, and its fields are not checked.
-func blockShape(kind string) shape {
-	switch kind {
-	case "text":
-		return shapeOf("type* text* citations cache_control")
-	case "image":
-		return shapeOf("type* source* cache_control transformations")
-	case "document":
-		return shapeOf("type* source* title context citations cache_control")
-	case "search_result":
-		return shapeOf("type* source* title* content* citations cache_control")
-	case "thinking":
-		return shapeOf("type* thinking* signature*")
-	case "redacted_thinking":
-		return shapeOf("type* data*")
-	case "tool_use":
-		return shapeOf("type* id* name* input* toolset_name caller cache_control")
-	case "tool_result":
-		return shapeOf("type* tool_use_id* content is_error toolset_name cache_control")
-	case "tool_reference":
-		return shapeOf("type* tool_name* cache_control")
-	case "container_upload":
-		return shapeOf("type* file_id* cache_control")
-	}
-	return nil
+// blockShapes are the shapes of types of blocks. Other types are unknown or the
+// service's own, and their fields are not checked.
+var blockShapes = map[string]string{
+	"text":              "type* text* citations cache_control",
+	"image":             "type* source* cache_control transformations",
+	"document":          "type* source* title context citations cache_control",
+	"search_result":     "type* source* title* content* citations cache_control",
+	"thinking":          "type* thinking* signature*",
+	"redacted_thinking": "type* data*",
+	"tool_use":          "type* id* name* input* toolset_name caller cache_control",
+	"tool_result":       "type* tool_use_id* content is_error toolset_name cache_control",
+	"tool_reference":    "type* tool_name* cache_control",
+	"container_upload":  "type* file_id* cache_control",
 }
 
 // allowed returns the types of blocks that are allowed in a place.
@@ -224,6 +211,9 @@ func tool(at string, raw json.RawMessage) (string, *wire.APIError) {
 	}
 	if string(schema["type"]) != `"object"` {
 		return "", wire.Bad(join(at, "type"), "Input should be 'object'")
+	}
+	if string(fields["strict"]) == "true" && !enforceable(fields["input_schema"]) {
+		return "", wire.Bad(at, "For 'object' type, 'additionalProperties' must be explicitly set to false")
 	}
 	for _, word := range []string{"oneOf", "allOf", "anyOf"} {
 		if _, there := schema[word]; there {

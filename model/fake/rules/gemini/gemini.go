@@ -173,6 +173,9 @@ func (v *validator) generation() *wire.APIError {
 	case g.ThinkingConfig != nil && g.ThinkingConfig.IncludeThoughts && wire.BeforeThird(name) && !wire.Thinks(name):
 		return wire.Bad("Thinking is not enabled for models/%s", name)
 	}
+	if err := checkThinking(g.ThinkingConfig, name); err != nil {
+		return err
+	}
 	for i, s := range g.StopSequences {
 		if s == "" {
 			return fieldError(fmt.Sprintf(at+"stop_sequences[%d]", i), "cannot be empty.")
@@ -326,4 +329,25 @@ func isBase64(s string) bool {
 
 func badBase64(at, value string) *wire.APIError {
 	return wire.Violated([]wire.Violation{{Field: at, Description: fmt.Sprintf("Invalid value at '%s' (TYPE_BYTES), Base64 decoding failed for %q", at, value)}})
+}
+
+// checkThinking refuses a budget and a level of thinking that a model does not take.
+func checkThinking(c *wire.ThinkingConfig, name string) *wire.APIError {
+	if c == nil {
+		return nil
+	}
+	second := wire.BeforeThird(name)
+	switch b := c.ThinkingBudget; {
+	case b != nil && c.ThinkingLevel != "":
+		return wire.Bad("You can only set one of thinking budget and thinking level.")
+	case c.ThinkingLevel != "" && second:
+		return wire.Bad("Thinking level is not supported for this model.")
+	case c.ThinkingLevel != "" && !slices.Contains([]string{"MINIMAL", "LOW", "MEDIUM", "HIGH"}, strings.ToUpper(c.ThinkingLevel)):
+		return wire.Bad("Invalid value at 'generation_config.thinking_config.thinking_level' (type.googleapis.com/google.ai.generativelanguage.v1beta.ThinkingConfig.ThinkingLevel), %q", c.ThinkingLevel)
+	case b != nil && second && *b == 0 && strings.Contains(name, "pro"):
+		return wire.Bad("Budget 0 is invalid. This model only works in thinking mode.")
+	case b != nil && second && *b > 32_768:
+		return wire.Bad("The thinking budget %d is invalid. Please choose a value between 128 and 32768.", *b)
+	}
+	return nil
 }

@@ -141,14 +141,29 @@ func (v *validator) tools() *wire.APIError {
 	if len(tools) > rules.MaxTools {
 		return rules.TooMany("tools", rules.MaxTools, len(tools))
 	}
+	for i, f := range v.request.Functions {
+		if err := rules.CheckName(fmt.Sprintf("functions[%d].name", i), f.Name); err != nil {
+			return err
+		}
+	}
+	if v.request.FunctionCall != nil && len(v.request.Functions) == 0 {
+		return wire.Bad("function_call", "", "Invalid value for 'function_call': 'function_call' is only allowed when 'functions' are specified.")
+	}
 	seen := map[string]bool{}
 	for i, t := range tools {
 		at := fmt.Sprintf("tools[%d].", i)
-		if t.Type != "function" {
-			return wire.Bad(at+"type", "invalid_value", "Invalid value: '%s'. Supported values are: 'function' and 'custom'.", t.Type)
-		}
-		at += "function."
 		name := t.Function.Name
+		switch {
+		case t.Type == "function":
+			at += "function."
+		case t.Type != "custom":
+			return wire.Bad(at+"type", "invalid_value", "Invalid value: '%s'. Supported values are: 'function' and 'custom'.", t.Type)
+		case t.Custom == nil:
+			return rules.Missing(at + "custom")
+		default:
+			at += "custom."
+			name = t.Custom.Name
+		}
 		if err := rules.CheckName(at+"name", name); err != nil {
 			return err
 		}
@@ -159,6 +174,13 @@ func (v *validator) tools() *wire.APIError {
 		if schema := t.Function.Parameters; len(schema) > 0 && string(schema) != "null" {
 			if err := rules.CheckParameters(at+"parameters", name, schema); err != nil {
 				return err
+			}
+			if strict := t.Function.Strict; strict != nil && *strict {
+				var decoded map[string]any
+				_ = json.Unmarshal(schema, &decoded) // CheckParameters has read it
+				if where := rules.LooseSchema(decoded); where != "" {
+					return wire.Bad(at+"parameters", "invalid_function_parameters", "Invalid schema for function '%s': %s", name, where)
+				}
 			}
 		}
 	}
@@ -180,6 +202,10 @@ func (v *validator) messages() *wire.APIError {
 			inGroup = false
 		}
 		switch m.Role {
+		case "function":
+			if m.Name == "" {
+				return rules.Missing(at + ".name")
+			}
 		case "tool":
 			if m.ToolCallID == "" {
 				return rules.Missing(at + ".tool_call_id")
@@ -227,14 +253,18 @@ func (v *validator) calls(at string, m wire.Message, open map[string]bool) *wire
 			return rules.Missing(at + "id")
 		case len(c.ID) > wire.MaxCallID:
 			return rules.TooLong(at+"id", wire.MaxCallID, len(c.ID))
-		case c.Type != "function":
-			return wire.Bad(at+"type", "invalid_value", "Invalid value: '%s'. Supported values are: 'function'.", c.Type)
+		case c.Type != "function" && (c.Type != "custom" || c.Custom == nil):
+			return wire.Bad(at+"type", "invalid_value", "Invalid value: '%s'. Supported values are: 'function' and 'custom'.", c.Type)
 		case open[c.ID]:
 			return wire.Bad(at+"id", "invalid_value", "Invalid '%sid': the id '%s' is used more than once.", at, c.ID)
+		case c.Type == "custom":
+			at, c.Function.Name = at+"custom.", c.Custom.Name
 		case !json.Valid([]byte(c.Function.Arguments)):
 			return wire.Bad(at+"function.arguments", "invalid_value", "Invalid '%sfunction.arguments': expected a string of JSON.", at)
+		default:
+			at += "function."
 		}
-		if err := rules.CheckName(at+"function.name", c.Function.Name); err != nil {
+		if err := rules.CheckName(at+"name", c.Function.Name); err != nil {
 			return err
 		}
 		open[c.ID] = true
@@ -244,7 +274,7 @@ func (v *validator) calls(at string, m wire.Message, open map[string]bool) *wire
 
 func (v *validator) content(i int, at string, m wire.Message) *wire.APIError {
 	if m.Content.Text == nil && m.Content.Parts == nil {
-		if m.Role == "assistant" && (len(m.ToolCalls) > 0 || m.Refusal != nil) {
+		if m.Role == "assistant" && (len(m.ToolCalls) > 0 || m.FunctionCall != nil || m.Refusal != nil) {
 			return nil
 		}
 		return wire.Bad(fmt.Sprintf("messages.[%d].content", i), "", "Invalid value for 'content': expected a string, got null.")
@@ -399,7 +429,14 @@ func (v *validator) settings() *wire.APIError {
 	if len(r.Stop) > wire.MaxStops {
 		return rules.TooMany("stop", wire.MaxStops, len(r.Stop))
 	}
-	return nil
+	for _, id := range [][2]string{{"user", r.User}, {"safety_identifier", r.SafetyIdentifier}, {"prompt_cache_key", r.PromptCacheKey}} {
+		if len(id[1]) > rules.MaxUserID {
+			return rules.TooLong(id[0], rules.MaxUserID, len(id[1]))
+		}
+	}
+	return rules.CheckReasoning(r.Model, "reasoning_effort", r.ReasoningEffort, map[string]*float64{
+		"temperature": r.Temperature, "top_p": r.TopP, "frequency_penalty": r.FrequencyPenalty, "presence_penalty": r.PresencePenalty,
+	})
 }
 
 func (v *validator) format(f *wire.ResponseFormat) *wire.APIError {

@@ -51,38 +51,26 @@ type validator struct {
 
 // known are the top-level fields that the API knows.
 func known() []string {
-	return strings.Fields(`access_programs background context_management conversation include input instructions max_output_tokens max_tool_calls metadata
+	return strings.Fields(`access_programs background client_metadata context_management conversation include input instructions max_output_tokens max_tool_calls metadata
 		model moderation parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention
 		reasoning safety_identifier service_tier store stream stream_options temperature text tool_choice tools top_logprobs top_p
 		truncation user`)
 }
 
-// fieldsOf are the fields that the API knows of an item or a part; nil: fields of
-// this type are not checked.
-func fieldsOf(kind string) []string {
-	switch kind {
-	case "message":
-		return strings.Fields("type role content id status phase")
-	case "reasoning":
-		return strings.Fields("type id summary content encrypted_content status")
-	case "function_call":
-		return strings.Fields("type id call_id name arguments status caller namespace async")
-	case "function_call_output", "custom_tool_call_output":
-		return strings.Fields("type id call_id name namespace output status caller")
-	case "custom_tool_call":
-		return strings.Fields("type id call_id name input status caller namespace async")
-	case "input_text":
-		return strings.Fields("type text prompt_cache_breakpoint")
-	case "input_image":
-		return strings.Fields("type image_url file_id detail prompt_cache_breakpoint")
-	case "input_file":
-		return strings.Fields("type file_data file_id file_url filename detail prompt_cache_breakpoint")
-	case "output_text":
-		return strings.Fields("type text annotations logprobs")
-	case "refusal":
-		return strings.Fields("type refusal")
-	}
-	return nil
+// fieldsOf are the fields that the API knows of an item or a part, by its type.
+// Fields of other types are not checked.
+var fieldsOf = map[string]string{
+	"message":                 "type role content id status phase",
+	"reasoning":               "type id summary content encrypted_content status",
+	"function_call":           "type id call_id name arguments status caller namespace async",
+	"function_call_output":    "type id call_id name namespace output status caller",
+	"custom_tool_call_output": "type id call_id name namespace output status caller",
+	"custom_tool_call":        "type id call_id name input status caller namespace async",
+	"input_text":              "type text prompt_cache_breakpoint",
+	"input_image":             "type image_url file_id detail prompt_cache_breakpoint",
+	"input_file":              "type file_data file_id file_url filename detail prompt_cache_breakpoint",
+	"output_text":             "type text annotations logprobs",
+	"refusal":                 "type refusal",
 }
 
 // fields refuses unknown fields.
@@ -124,11 +112,8 @@ func (v *validator) fields() *wire.APIError {
 }
 
 func (v *validator) unknownIn(at string, fields map[string]json.RawMessage, kind string) *wire.APIError {
-	list := fieldsOf(kind)
-	if list == nil {
-		return nil
-	}
-	if k := rules.Unknown(fields, list); k != "" {
+	known := strings.Fields(fieldsOf[kind])
+	if k := rules.Unknown(fields, known); k != "" && len(known) > 0 {
 		at += "." + k
 		return wire.Bad(at, "unknown_parameter", "Unknown parameter: '%s'.", at)
 	}
@@ -181,8 +166,26 @@ func (v *validator) settings() *wire.APIError {
 			return wrongValue(fmt.Sprintf("include[%d]", i), word, includes...)
 		}
 	}
-	if slices.Contains(r.Include, wire.EncryptedReasoning) && !wire.MayReason(r.Model) {
+	if slices.Contains(r.Include, wire.EncryptedReasoning) && !provider.OpenAIReasons(r.Model) {
 		return wire.Bad("include", "", "Encrypted content is not supported with this model.")
+	}
+	for _, id := range [][2]string{{"user", r.User}, {"safety_identifier", r.SafetyIdentifier}, {"prompt_cache_key", r.PromptCacheKey}} {
+		if len(id[1]) > rules.MaxUserID {
+			return rules.TooLong(id[0], rules.MaxUserID, len(id[1]))
+		}
+	}
+	var reasoning wire.Reasoning
+	if r.Reasoning != nil {
+		reasoning = *r.Reasoning
+	}
+	if words := []string{"", "auto", "concise", "detailed"}; !slices.Contains(words, reasoning.Summary) {
+		return wrongValue("reasoning.summary", reasoning.Summary, words[1:]...)
+	}
+	if reasoning.Summary != "" && !provider.OpenAIReasons(r.Model) {
+		return wire.Bad("reasoning.summary", "unsupported_parameter", "Unsupported parameter: 'reasoning.summary' is not supported with this model.")
+	}
+	if err := rules.CheckReasoning(r.Model, "reasoning.effort", reasoning.Effort, map[string]*float64{"temperature": r.Temperature, "top_p": r.TopP}); err != nil {
+		return err
 	}
 	if r.Text != nil && r.Text.Format != nil {
 		return v.format(r.Text.Format)

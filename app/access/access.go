@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package access knows who may use the deployment: its users, their sessions in
+// browsers and tokens of programs, and what each of them may do.
+//
+// Begin with [New]. Every request is given an [Actor], by [Access.Identify] from a
+// session or token, or [Operator] while [Access.Open] reports that no login is
+// needed. [With] puts the actor, and with it the owner of rows, into the context, and
+// [Require] is the one check of rights.
+//
+// Secrets are stored as SHA-256 hashes, passwords as argon2id. What was identified
+// is remembered; ending a session, revoking a token and changing a user forgets it
+// before the call returns, and ends the requests that are being served.
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/event/audit"
+	"github.com/artelhq/artel/store"
+)
+
+// A Mode says when requests need a login.
+type Mode string
+
+// The modes.
+const (
+	// Auto needs one as soon as there are users, and always if the server can be
+	// reached from other machines.
+	Auto Mode = ""
+	// OpenMode never needs one: everyone who reaches the server is its operator.
+	OpenMode Mode = "open"
+	// Required always needs one.
+	Required Mode = "required"
+)
+
+// Options are the settings of a deployment.
+type Options struct {
+	Mode     Mode
+	Exposed  bool          // the server can be reached from other machines
+	Idle     time.Duration // without a request, after which a session ends; 0: 7 days
+	Absolute time.Duration // after which a session ends in any case; 0: 30 days
+}
+
+// Config has the parts of an [Access].
+type Config struct {
+	Store   store.Store
+	Options Options
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// An Access is safe for concurrent use.
+type Access struct {
+	Users    *Users
+	Sessions *Sessions
+	Tokens   *Tokens
+
+	core *core
+}
+
+// New returns the access to a deployment.
+func New(c Config) *Access {
+	k := &core{people: c.Store.People(), options: c.Options, log: c.Log, now: c.Now, known: map[artel.Digest]*credential{}, hashing: make(chan struct{}, maxHashing)}
+	if k.options.Idle <= 0 {
+		k.options.Idle = 7 * 24 * time.Hour
+	}
+	if k.options.Absolute <= 0 {
+		k.options.Absolute = 30 * 24 * time.Hour
+	}
+	k.open, k.endOpen = context.WithCancel(context.Background())
+	byAddress := newLimiter(c.Now, 20)
+	return &Access{
+		Users: &Users{core: k, byAddress: byAddress}, Tokens: &Tokens{k}, core: k,
+		Sessions: &Sessions{core: k, byAddress: byAddress, byAccount: newLimiter(c.Now, 5)},
+	}
+}
+
+// Open reports whether requests need no login.
+func (a *Access) Open() bool {
+	switch o := a.core.options; o.Mode {
+	case OpenMode:
+		return true
+	case Required:
+		return false
+	default:
+		return !o.Exposed && !a.HasUsers()
+	}
+}
+
+// HasUsers reports whether there are users, which it reads once. If they cannot be
+// read, there may be some.
+func (a *Access) HasUsers() bool { return a.core.hasUsers() }
+
+func (k *core) hasUsers() bool {
+	if k.counted.Load() {
+		return k.peopled.Load()
+	}
+	k.counting.Lock()
+	defer k.counting.Unlock()
+	if k.counted.Load() {
+		return k.peopled.Load()
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	err := k.people.View(ctx, func(tx store.PeopleTx) error {
+		all, err := tx.Users.List()
+		k.peopled.Store(len(all) > 0)
+		return err
+	})
+	if err != nil {
+		k.log.Error("it could not be read whether there are users; a login is needed until then", "err", err)
+		return true
+	}
+	k.counted.Store(true)
+	return k.peopled.Load()
+}
+
+// SetupLife is how long a set-up code is valid.
+const SetupLife = time.Hour
+
+// NewSetupCode returns a code for [Users.Setup], which replaces earlier ones.
+func (a *Access) NewSetupCode() string {
+	code := rand.Text()
+	k := a.core
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.setup, k.setupEnds = hashOf(code), k.now().Add(SetupLife)
+	return code
+}
+
+// Close waits for what is written in the background.
+func (a *Access) Close() { a.core.writing.Wait() }
+
+// core is what the parts share.
+type core struct {
+	people  store.People
+	options Options
+	log     *slog.Logger
+	now     func() time.Time
+	counted atomic.Bool   // peopled is known
+	peopled atomic.Bool   // there are users, who never become none
+	hashing chan struct{} // has an element for each password that is hashed now
+	writing sync.WaitGroup
+	open    context.Context // ends when a login is needed from now on
+	endOpen context.CancelFunc
+
+	counting sync.Mutex // held while users are counted
+
+	mu        sync.Mutex
+	known     map[artel.Digest]*credential
+	forgotten uint64 // how often credentials were forgotten
+	setup     artel.Digest
+	setupEnds time.Time
+}
+
+func hashOf(secret string) artel.Digest { return artel.NewDigest(sha256.Sum256([]byte(secret))) }
+
+// newID mints an identifier.
+func newID(prefix string) string { return prefix + rand.Text() }
+
+// record adds an act to the audit log, in the transaction of the act.
+func (k *core) record(ctx context.Context, tx store.PeopleTx, a audit.Act) error {
+	return audit.Record(ctx, store.Tx{Audit: tx.Audit}, k.now(), a)
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"slices"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+// An Actor is who a request acts for, and what it may do.
+type Actor struct {
+	Owner  artel.Owner
+	Name   string
+	Role   store.Role
+	Scopes []store.Scope // of the token; nil: all of the role
+
+	Session string // the id of the session; may be empty
+	Token   string // the name of the token; may be empty
+}
+
+// Operator is the actor of a deployment without a login and of its own background
+// work.
+func Operator() Actor { return Actor{Owner: artel.Local, Name: string(artel.Local), Role: store.Admin} }
+
+// scopesOf lists what a role may do.
+func scopesOf(r store.Role) []store.Scope {
+	switch r {
+	case store.Admin:
+		return Scopes()
+	case store.Member:
+		return []store.Scope{store.ScopeRead, store.ScopeWrite, store.ScopeGateway}
+	case store.Viewer:
+		return []store.Scope{store.ScopeRead}
+	}
+	return nil
+}
+
+// Scopes returns all scopes.
+func Scopes() []store.Scope {
+	return []store.Scope{store.ScopeRead, store.ScopeWrite, store.ScopeGateway, store.ScopeAdmin}
+}
+
+// includes reports whether a token with some scopes has s: write includes read,
+// and admin both.
+func includes(scopes []store.Scope, s store.Scope) bool {
+	switch {
+	case slices.Contains(scopes, s):
+		return true
+	case s == store.ScopeRead:
+		return slices.Contains(scopes, store.ScopeWrite) || slices.Contains(scopes, store.ScopeAdmin)
+	case s == store.ScopeWrite:
+		return slices.Contains(scopes, store.ScopeAdmin)
+	}
+	return false
+}
+
+// May reports whether the role and the token, if there is one, have a scope.
+func (a Actor) May(s store.Scope) bool {
+	return slices.Contains(scopesOf(a.Role), s) && (a.Scopes == nil || includes(a.Scopes, s))
+}
+
+type actorKey struct{}
+
+// With returns a context in which a acts, as the owner of its rows.
+func With(ctx context.Context, a Actor) context.Context {
+	return artel.WithOwner(context.WithValue(ctx, actorKey{}, a), a.Owner)
+}
+
+// Of returns who acts in ctx.
+func Of(ctx context.Context) (Actor, bool) {
+	a, ok := ctx.Value(actorKey{}).(Actor)
+	return a, ok
+}
+
+// Require returns an error unless who acts in ctx has a scope: of kind
+// Unauthenticated without an actor, otherwise Denied.
+func Require(ctx context.Context, s store.Scope) error {
+	const op = "access.Require"
+	a, ok := Of(ctx)
+	switch {
+	case !ok:
+		return Unknown()
+	case a.May(s):
+		return nil
+	case slices.Contains(scopesOf(a.Role), s):
+		return artel.Errorf(artel.Denied, op, "", "this token has not the scope %s", s)
+	case s == store.ScopeAdmin:
+		return artel.Errorf(artel.Denied, op, "", "this needs the role admin; you are %s", a.Role)
+	}
+	return artel.Errorf(artel.Denied, op, "", "the role %s may only read", a.Role)
+}
+
+// Unknown is the error of requests without an actor.
+func Unknown() error {
+	return artel.Errorf(artel.Unauthenticated, "access.Require", "", "log in, or send a token (Authorization: Bearer artel_…)")
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"bytes"
+	"html"
+	"io"
+	"net/http"
+	"regexp"
+	"testing"
+)
+
+// A Snippet names lines on the page of the gateway that point a client at it.
+type Snippet struct {
+	Name  string // of the program or SDK
+	Where string // the language, or the file that the lines belong to; may be empty
+}
+
+var onPage = regexp.MustCompile(`(?s)<summary>.*?<b>([^<]+)</b>(?:<span class="hint">([^<]*)</span>)?.*?<code translate="no">(.*?)</code>`)
+
+// Snippets reads the lines from the page of a server.
+func Snippets(t testing.TB, url string) map[Snippet]string {
+	t.Helper()
+	resp, err := http.Get(url + "/gateway")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page, found := bytes.Cut(page, []byte(`id="sdk"`))
+	if !found {
+		t.Fatal("the page has no snippets")
+	}
+	out := map[Snippet]string{}
+	for _, m := range onPage.FindAllSubmatch(page, -1) {
+		out[Snippet{Name: html.UnescapeString(string(m[1])), Where: html.UnescapeString(string(m[2]))}] = html.UnescapeString(string(m[3]))
+	}
+	return out
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package program runs Artel as its users do, for tests with their clients.
+package program
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/artelhq/artel"
+)
+
+// Start builds the program from the repository at root, serves with the text of an
+// artel.yaml until the test ends, and returns the base URL. Nothing of the
+// environment configures a service.
+func Start(t testing.TB, root, config string) string {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "artel.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(dir, "artel")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/artel")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	serve := exec.CommandContext(ctx, binary, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "data"), "--config", file)
+	serve.Env = append(os.Environ(), "OLLAMA_HOST=127.0.0.1:1", "OPENAI_API_KEY=", "ANTHROPIC_API_KEY=", "GEMINI_API_KEY=", "OPENROUTER_API_KEY=")
+	serve.Cancel = func() error { return serve.Process.Signal(os.Interrupt) }
+	var log strings.Builder
+	serve.Stderr = &log
+	out, err := serve.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop()
+		_ = serve.Wait()
+		if t.Failed() {
+			t.Logf("the server said:\n%s", artel.Shorten(log.String(), 2000))
+		}
+	})
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if _, url, ok := strings.Cut(lines.Text(), "listening on "); ok {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return url
+		}
+	}
+	t.Fatal("the server does not start")
+	return ""
+}

@@ -71,14 +71,24 @@ func (b *tab) rest() {
 
 const atRest = `!document.querySelector("#status.active, .writing") && document.querySelector("#messages > :last-child:not(.user)") !== null`
 
-// sameAnew loads the page anew and checks that it shows the same.
+// sameAnew checks that the live page comes to show what the page shows that is
+// loaded anew, and goes on with the latter.
 func (b *tab) sameAnew() {
 	b.T.Helper()
-	live := b.Shown()
+	anew, closeTab := b.Beside()
+	var live, loaded []string
+	defer func() {
+		closeTab()
+		if b.T.Failed() {
+			b.T.Logf("loaded anew the page differs (- live, + loaded):\n%s", cmp.Diff(live, loaded))
+		}
+	}()
+	b.Wait("the page to show what one shows that is loaded anew", func() bool {
+		anew.Do(chromedp.Reload(), see("#messages"))
+		live, loaded = b.Shown(), anew.Shown()
+		return slices.Equal(live, loaded)
+	})
 	b.Do(chromedp.Reload(), see("#messages"))
-	if diff := cmp.Diff(live, b.Shown()); diff != "" {
-		b.T.Errorf("loaded anew the page differs (- live, + loaded):\n%s", diff)
-	}
 }
 
 // picture saves the window, where pictures are wanted.

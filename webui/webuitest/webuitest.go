@@ -155,6 +155,16 @@ func (b *Tab) complain(s string) {
 	b.problems = append(b.problems, s)
 }
 
+// Beside opens the page of this tab once more in a tab of the same profile, of
+// which nothing is counted. The caller closes it.
+func (b *Tab) Beside() (*Tab, context.CancelFunc) {
+	b.T.Helper()
+	ctx, closeTab := chromedp.NewContext(b.Ctx)
+	second := &Tab{T: b.T, Ctx: ctx}
+	second.Do(chromedp.Navigate(Eval[string](b, "location.href")))
+	return second, closeTab
+}
+
 // Complaints are those that the test has not provoked.
 func (b *Tab) Complaints() []string {
 	b.mu.Lock()

@@ -247,7 +247,7 @@ func serveInstant(_ context.Context, mux *http.ServeMux, _ string) io.Closer {
 		}
 		slow := r.Header.Get("OpenAI-Beta") == "slow"
 		w.Header().Set("Content-Type", "text/event-stream")
-		if bytes.Contains(body, []byte(`"tools"`)) {
+		if bytes.Contains(body, []byte(`"clock"`)) {
 			writeCall(w, piece)
 			return
 		}

@@ -38,12 +38,12 @@ func TestEarly(t *testing.T) {
 	visit := func(path string) { // and ask for the scripts
 		come.Store(make(chan struct{}))
 		b.Script(`location.assign("` + s.URL + path + `")`)
-		b.Until(`location.pathname === "` + path + `" && document.readyState === "interactive"`)
+		b.UntilLoading(`location.pathname === "` + path + `" && document.readyState === "interactive"`)
 	}
 	// In one go, since the field with autofocus may take the focus away, and as
 	// soon as there is a style, before which nothing takes it.
 	typed := func(id, text string) {
-		b.Until(`((field) => { field.focus(); document.execCommand("insertText", false, "` + text + `"); return field.value === "` + text + `"; })(document.getElementById("` + id + `"))`)
+		b.UntilLoading(`((field) => { field.focus(); document.execCommand("insertText", false, "` + text + `"); return field.value === "` + text + `"; })(document.getElementById("` + id + `"))`)
 	}
 	arrive := func() { close(come.Load().(chan struct{})) }
 	come.Store(make(chan struct{}))

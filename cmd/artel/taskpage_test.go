@@ -69,29 +69,39 @@ func (k *task) open() {
 }
 
 // whole loads what the page leaves for those who scroll up.
-func (k *task) whole() {
-	k.t.Helper()
-	k.page.Until(`(document.getElementById("older")?.scrollIntoView(), !document.getElementById("older"))`)
-	k.page.Script(`document.getElementById("scroller").scrollTop = document.getElementById("scroller").scrollHeight`)
+func whole(b *webuitest.Tab) {
+	b.T.Helper()
+	b.Until(`(document.getElementById("older")?.scrollIntoView(), !document.getElementById("older"))`)
+	b.Script(`document.getElementById("scroller").scrollTop = document.getElementById("scroller").scrollHeight`)
 }
 
-// sameAsOpen checks that the page, as it came about, is the one that is opened
-// now.
+// sameAsOpen checks that the page, as it came about, comes to be the one that is
+// opened now, and goes on with the latter.
 func (k *task) sameAsOpen(when string) {
 	k.t.Helper()
-	k.whole()
-	const order = `[...document.querySelectorAll("#messages > *")].map((m) => m.id + " " + m.innerText.slice(0, 60).replace(/\s+/g, " "))`
-	thread := webuitest.Eval[[]string](k.page, order)
-	live := k.page.Shown()
-	k.page.Do(chromedp.Reload(), chromedp.WaitVisible(chromedp.CSS("#messages .message")))
-	k.whole()
-	if diff := cmp.Diff(thread, webuitest.Eval[[]string](k.page, order)); diff != "" {
-		k.t.Errorf("%s, the thread that is opened now differs (- open all along, + opened now):\n%s", when, diff)
-		return
+	shown := func(b *webuitest.Tab) []string {
+		const order = `[...document.querySelectorAll("#messages > *")].map((m) => m.id + " " + m.innerText.slice(0, 60).replace(/\s+/g, " "))`
+		return append(webuitest.Eval[[]string](b, order), b.Shown()...)
 	}
-	if diff := cmp.Diff(live, k.page.Shown()); diff != "" {
-		k.t.Errorf("%s, the page that is opened now differs (- open all along, + opened now):\n%s", when, diff)
+	reload := func(b *webuitest.Tab) {
+		b.Do(chromedp.Reload(), chromedp.WaitVisible(chromedp.CSS("#messages .message")))
+		whole(b)
 	}
+	whole(k.page)
+	anew, closeTab := k.page.Beside()
+	var live, opened []string
+	defer func() {
+		closeTab()
+		if k.t.Failed() {
+			k.t.Logf("%s, the page that is opened now differs (- open all along, + opened now):\n%s", when, cmp.Diff(live, opened))
+		}
+	}()
+	k.page.Wait("the page to show what one shows that is opened now", func() bool {
+		reload(anew)
+		live, opened = shown(k.page), shown(anew)
+		return slices.Equal(live, opened)
+	})
+	reload(k.page)
 }
 
 // checkPage wants the page to show all that has happened.
@@ -223,7 +233,7 @@ func (k *task) checkBranches() {
 	b.Until(fmt.Sprintf(`document.getElementById("viewer")?.innerText.includes("Step %d is done.")`, taskSteps))
 	b.Script(`document.querySelector("#panel [data-close-panel]").click()`)
 	b.Until(`!document.getElementById("viewer")`)
-	k.whole()
+	whole(k.page)
 	if diff := cmp.Diff(here, b.Shown()); diff != "" {
 		k.t.Errorf("back from the other branch, the page differs (- before, + after):\n%s", diff)
 	}

@@ -220,8 +220,14 @@ func (b *Tab) Fail(err error) {
 }
 
 // Until waits for a JavaScript expression to be true, on this page or on one
-// that it leads to.
+// that it leads to, once that page is loaded.
 func (b *Tab) Until(expression string) {
+	b.T.Helper()
+	b.UntilLoading(`document.readyState === "complete" && Boolean(` + expression + ")")
+}
+
+// UntilLoading is [Tab.Until] on a page that may still be loading.
+func (b *Tab) UntilLoading(expression string) {
 	b.T.Helper()
 	var last error // the page may be about to be another; it matters only in the end
 	defer func() {

@@ -17,8 +17,8 @@ import (
 const startAbout = "From the start of the process to the first 200 of `GET /healthz`, asked again every 0.1 ms. " +
 	"The anchor is the smallest useful server over the same database library: twenty migrations and one endpoint (`bench/minimal`). " +
 	"Idle is two seconds after the start, before anything is used. Its own memory is what it has written to; the rest are pages of the program, " +
-	"of which Linux maps at least 64 KB around each that runs once, and which it shares with its file cache and takes back when memory is scarce: " +
-	"they grow with the program, not with the work. The first answer of the API comes after the first 200, and makes the operations. Both are built with `-trimpath -ldflags '-s -w'`, without cgo."
+	"of which Linux maps at least 64 KB around each that runs, and which it shares with its file cache; those that only the start has used are unmapped after a second. " +
+	"The first answer of the API comes after the first 200, and makes the operations. Both are built with `-trimpath -ldflags '-s -w'`, without cgo."
 
 func measureStart(ctx context.Context, l *lab) []result {
 	type server struct {

@@ -50,7 +50,7 @@ func (ui *handler) conversations(r *http.Request, current artel.ConversationID) 
 	if err != nil {
 		return l, err
 	}
-	now, last := time.Now(), phrase.Key(q.Get("group"))
+	now, last := ui.o.Now(), phrase.Key(q.Get("group"))
 	for _, c := range found {
 		if c.Leaf == "" && c.ID != current {
 			continue // its first message is not stored yet, or never was

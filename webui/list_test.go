@@ -21,13 +21,19 @@ func (b *tab) titles() []string {
 	return eval[[]string](b, `[...document.querySelectorAll("#conversations .conversation bdi")].map((title) => title.innerText)`)
 }
 
+// noonClock returns noon of today and a clock that stands there.
+func noonClock() (noon time.Time, clock func() time.Time) {
+	now := time.Now()
+	noon = time.Date(now.Year(), now.Month(), now.Day(), 12, 0, 0, 0, now.Location())
+	return noon, func() time.Time { return noon }
+}
+
 // The list says when, and finds by title and by what was written.
 func TestListAndSearch(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, demo.Options{})
-	now := time.Now()
-	noon := time.Date(now.Year(), now.Month(), now.Day(), 12, 0, 0, 0, now.Location())
-	s.seed(t, "Made just now", now, "hello", "hi")
+	noon, clock := noonClock()
+	s := newSiteOf(t, setup{now: clock})
+	s.seed(t, "Made just now", noon, "hello", "hi")
 	s.seed(t, "Made yesterday", noon.AddDate(0, 0, -1), "about a lighthouse", "It stands on a <b>rock</b> in the north sea.")
 	s.seed(t, "Made this week", noon.AddDate(0, 0, -4), "x", "y")
 	s.seed(t, "Made this month", noon.AddDate(0, 0, -20), "x", "y")
@@ -159,10 +165,10 @@ func TestDeleteWhileWorking(t *testing.T) {
 func TestLongList(t *testing.T) {
 	t.Parallel()
 	const conversations = 120
-	s := newSite(t, demo.Options{})
-	now := time.Now()
+	noon, clock := noonClock()
+	s := newSiteOf(t, setup{now: clock})
 	for i := range conversations {
-		s.seed(t, fmt.Sprintf("Conversation %d", i), now.Add(-time.Duration(i)*12*time.Hour), "a", "b")
+		s.seed(t, fmt.Sprintf("Conversation %d", i), noon.Add(-time.Duration(i)*12*time.Hour), "a", "b")
 	}
 	b := openTab(t, 1280, 800)
 	b.Do(chromedp.Navigate(s.URL), see("#conversations"))

@@ -64,7 +64,7 @@ func (ui *handler) macros(w http.ResponseWriter, r *http.Request) {
 	}
 	p.Title = l.Say(phrase.PageMacros, nil)
 	q := r.URL.Query()
-	now := time.Now()
+	now := ui.o.Now()
 	for name, value := range map[string]string{
 		"text": l.Say(phrase.PageMacrosSample, map[string]any{"User": "{{user}}", "Day": weekdayOf(l), "Dice": "{{roll::2d6}}"}), "user": values["user"], "char": values["char"], "seed": "1", "now": now.Format(time.RFC3339),
 	} {

@@ -62,6 +62,7 @@ type setup struct {
 	ask      agent.Permissions               // which tools are asked about
 	listener net.Listener                    // nil: on any port
 	wrap     func(http.Handler) http.Handler // around the whole server; nil: nothing
+	now      func() time.Time                // the clock of the page; nil: time.Now
 }
 
 func newSite(t testing.TB, o demo.Options) *site {
@@ -126,7 +127,7 @@ func newSiteOf(t testing.TB, c setup) *site {
 	}
 	mux := http.NewServeMux()
 	mux.Handle(httpapi.Base+"/", httpapi.New(a, httpapi.Options{}))
-	mux.Handle("/", webui.New(a, webui.Options{Version: "test", Samples: os.DirFS("../cmd/artel/samples"), Style: true}))
+	mux.Handle("/", webui.New(a, webui.Options{Version: "test", Samples: os.DirFS("../cmd/artel/samples"), Style: true, Now: c.now}))
 	handler := apptest.As(httpapi.Guard(mux))
 	if c.wrap != nil {
 		handler = c.wrap(handler)

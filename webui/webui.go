@@ -32,6 +32,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -51,6 +52,8 @@ type Options struct {
 	Style   bool         // serve the style page at /ui/style
 	Log     *slog.Logger // nil: slog.Default
 	CDN     string       // origin of media beside this server; "": none
+
+	Now func() time.Time // the clock of lists and dates; nil: time.Now
 }
 
 // New returns the handler of the page, for the root of a host.
@@ -60,6 +63,9 @@ func New(a *app.App, o Options) http.Handler {
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	ui := &handler{app: a, o: o, assets: newAssets(), samples: readSamples(o), pages: map[phrase.Locale]func() *template.Template{}}
 	for _, l := range phrase.Locales() {

@@ -224,6 +224,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	background, stopBackground := context.WithCancel(ctx)
 	defer stopBackground()
 	var wg sync.WaitGroup
+	wg.Go(func() { releasePages(background) })
 	wg.Go(func() { s.purgeDeleted(background) })
 	wg.Go(func() { s.resumeRuns(background) })
 	wg.Go(func() { s.collect(background) })

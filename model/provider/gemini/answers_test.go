@@ -135,3 +135,21 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 }
+
+// TestFilterStop: a filter ended an answer if it ended any candidate, and the answer is
+// empty if all of them are.
+func TestFilterStop(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string][2]bool{
+		`{"candidates":[{"finishReason":"SAFETY"}]}`:                                                               {true, true},
+		`{"candidates":[{"finishReason":"STOP"},{"finishReason":"SPII"}]}`:                                         {true, true},
+		`{"candidates":[{"finishReason":"SAFETY"},{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}]}`:    {true, false},
+		`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"},{"finishReason":"BLOCKLIST"}]}`: {true, false},
+		`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"MAX_TOKENS"}]}`:                        {false, false},
+		`{"promptFeedback":{"blockReason":"OTHER"}}`:                                                               {true, true},
+	} {
+		if stopped, empty := gemini.Editor().FilterStop([]byte(data)); stopped != want[0] || empty != want[1] {
+			t.Errorf("stopped is %v, empty is %v: %s", stopped, empty, data)
+		}
+	}
+}

@@ -301,12 +301,16 @@ func (d editor) CheckBody(body []byte) (artel.Usage, bool) {
 
 func (editor) FilterStop(data []byte) (stopped, empty bool) {
 	m := gjson.ParseBytes(data)
-	empty = !m.Get("candidates.0.content.parts.0").Exists()
-	switch m.Get("candidates.0.finishReason").String() {
-	case "SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII":
-		return true, empty
-	}
-	return m.Get("promptFeedback.blockReason").String() != "", empty
+	stopped, empty = m.Get("promptFeedback.blockReason").String() != "", true
+	m.Get("candidates").ForEach(func(_, candidate gjson.Result) bool {
+		switch candidate.Get("finishReason").String() {
+		case "SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII":
+			stopped = true
+		}
+		empty = empty && !candidate.Get("content.parts.0").Exists()
+		return true
+	})
+	return stopped, empty
 }
 
 func (editor) Usage(data []byte, before artel.Usage) artel.Usage {

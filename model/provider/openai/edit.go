@@ -276,12 +276,12 @@ func (editor) CheckBody(body []byte) (artel.Usage, bool) {
 
 func (editor) FilterStop(data []byte) (stopped, empty bool) {
 	empty = true
-	choices := gjson.GetBytes(data, "choices")
-	choices.ForEach(func(_, choice gjson.Result) bool {
-		empty = isEmptyMessage(choice.Get("message")) && isEmptyMessage(choice.Get("delta"))
-		return empty
+	gjson.GetBytes(data, "choices").ForEach(func(_, choice gjson.Result) bool {
+		stopped = stopped || choice.Get("finish_reason").String() == "content_filter"
+		empty = empty && isEmptyMessage(choice.Get("message")) && isEmptyMessage(choice.Get("delta"))
+		return true
 	})
-	return choices.Get("0.finish_reason").String() == "content_filter", empty
+	return stopped, empty
 }
 
 // isEmptyMessage reports whether a message, or a delta of one, says nothing.

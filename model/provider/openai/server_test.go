@@ -261,7 +261,7 @@ func TestAlternatingPieces(t *testing.T) {
 }
 
 // TestFilterStopEmpty: an answer that a content filter ended is empty if none of its
-// choices has text, a call, a refusal or reasoning.
+// choices has text, a call, a refusal or reasoning, whichever of them was filtered.
 func TestFilterStopEmpty(t *testing.T) {
 	t.Parallel()
 	for members, want := range map[string]bool{
@@ -282,8 +282,8 @@ func TestFilterStopEmpty(t *testing.T) {
 		for _, name := range []string{"message", "delta"} {
 			for _, before := range []string{"", `{"index":1,"` + name + `":{}},`} {
 				data := `{"choices":[` + before + `{"index":0,"` + name + `":{` + members + `},"finish_reason":"content_filter"}]}`
-				if _, empty := openai.Editor().FilterStop([]byte(data)); empty != want {
-					t.Errorf("empty is %v: %s", empty, data)
+				if stopped, empty := openai.Editor().FilterStop([]byte(data)); !stopped || empty != want {
+					t.Errorf("stopped is %v, empty is %v: %s", stopped, empty, data)
 				}
 			}
 		}

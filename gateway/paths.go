@@ -123,13 +123,21 @@ func dialectOf(r *http.Request) provider.Editor {
 	return openai.Editor()
 }
 
-// notFound answers a request for an unknown path, and says what to ask instead.
+// notFound answers a request for an unknown path, and says what to ask instead, to
+// clients that are let in.
 func (s *server) notFound(w http.ResponseWriter, r *http.Request, d provider.Editor) {
+	x := s.newExchange(w, r, d)
+	leave, err := x.admit()
+	if err != nil {
+		x.finish(err)
+		return
+	}
+	defer leave()
 	message := "Invalid URL (" + r.Method + " " + artel.Shorten(r.URL.Path, 200) + ")"
 	if hint := misdirected(r.URL.Path); hint != "" {
 		message += ". " + strings.ReplaceAll(hint, "{host}", "http://"+r.Host)
 	}
-	s.newExchange(w, r, d).finish(&provider.Fault{Status: http.StatusNotFound, Message: message})
+	x.finish(&provider.Fault{Status: http.StatusNotFound, Message: message})
 }
 
 // ollamaPath matches the paths of Ollama's API.

@@ -116,6 +116,30 @@ func pageRoutes(t *testing.T) []endpoint {
 	return all
 }
 
+// sourcePaths are the paths of the gateway that its source names.
+func sourcePaths(t *testing.T) (all []string) {
+	t.Helper()
+	for _, pattern := range []string{"../../gateway/*.go", "../../model/provider/*/edit.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			src, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			for _, path := range regexp.MustCompile(`"(/v1(?:beta)?/[a-z_/]*[a-z])"`).FindAllStringSubmatch(string(src), -1) {
+				all = append(all, path[1])
+			}
+		}
+	}
+	return all
+}
+
 // operatorRoutes are for the machine of the server, its operators and their programs.
 func operatorRoutes() []endpoint {
 	return []endpoint{{"GET", "/healthz"}, {"GET", "/readyz"}, {"GET", "/metrics"}, {"GET", "/api/v1/openapi.json"}, {"GET", "/api/v1/docs"}}
@@ -147,9 +171,9 @@ func newMatrixBench(t *testing.T) *matrixBench {
 	return m
 }
 
-// visit sends a request of v in this process and returns its status. A stream of
+// visit sends a request of v in this process. A stream of
 // events ends with its first bytes.
-func (m *matrixBench) visit(v *visitor, method, path, mediaType string, body []byte) (status int, text string) {
+func (m *matrixBench) visit(v *visitor, method, path, mediaType string, body []byte) *httptest.ResponseRecorder {
 	m.t.Helper()
 	m.asked++
 	ctx, stop := context.WithCancel(audit.WithAddress(m.t.Context(), fmt.Sprintf("192.0.2.%d:%d", m.asked%250, m.asked))) // failed logins count by address
@@ -164,6 +188,9 @@ func (m *matrixBench) visit(v *visitor, method, path, mediaType string, body []b
 	}
 	if v.cookie != "" {
 		r.Header.Set("Cookie", v.cookie)
+	}
+	if method == "PUT" && strings.Contains(path, "/artifacts/") {
+		r.Header.Set("If-Match", "*")
 	}
 	if !v.site {
 		r.Header.Set("Origin", "http://127.0.0.1")
@@ -180,7 +207,7 @@ func (m *matrixBench) visit(v *visitor, method, path, mediaType string, body []b
 		}()
 		m.server.handler.ServeHTTP(w, r)
 	}()
-	return w.Code, w.Body.String()
+	return w.ResponseRecorder
 }
 
 // A streamRecorder ends the request when a stream of events begins.
@@ -208,7 +235,7 @@ func (w *streamRecorder) end() {
 // EnableFullDuplex, SetReadDeadline and SetWriteDeadline are for [http.ResponseController].
 func (w *streamRecorder) EnableFullDuplex() error { return nil }
 
-func outcome(status int) string {
+func outcomeOf(status int) string {
 	switch {
 	case status < 400:
 		return "ok"
@@ -231,6 +258,15 @@ func TestMatrix(t *testing.T) {
 	}{{"API", api}, {"Page", pageRoutes(t)}, {"Gateway", gatewayRoutes()}, {"Operators", operatorRoutes()}}
 	if len(api) < 100 || len(sections[1].routes) < 50 {
 		t.Fatalf("%d routes of the API and %d of the page were found", len(api), len(sections[1].routes))
+	}
+	paths := sourcePaths(t)
+	for _, path := range paths {
+		if !slices.ContainsFunc(gatewayRoutes(), func(r endpoint) bool { return r.path == path }) {
+			t.Errorf("the gateway has the path %s, which gatewayRoutes in access_test.go does not list", path)
+		}
+	}
+	if len(paths) < 10 {
+		t.Fatalf("only %q were found in the source of the gateway", paths)
 	}
 	var out strings.Builder
 	out.WriteString(matrixHead)
@@ -299,16 +335,21 @@ func (m *matrixBench) cell(r endpoint, v *visitor, ofGateway bool) string {
 	m.t.Helper()
 	path, foreign := m.path(r, v)
 	mediaType, body := m.body(r)
-	status, text := m.visit(v, r.method, path, mediaType, body)
-	got := outcome(status)
+	answer := m.visit(v, r.method, path, mediaType, body)
+	status, text := answer.Code, answer.Body.String()
+	got := outcomeOf(status)
 	if got == "ok" && r.method != "GET" {
-		m.clean(r, v)
+		m.clean(r)
 	}
 	wrong := func(format string, args ...any) {
 		m.t.Errorf("%s %s as %s: %d, but %s\n%.300s", r.method, path, v.name, status, fmt.Sprintf(format, args...), text)
 	}
 	changes := r.method != "GET" && !slices.Contains(logouts, r) && !slices.Contains(public, r)
 	switch isPublic := slices.Contains(public, r); {
+	case ofGateway && status == http.StatusUnauthorized && (strings.Contains(text, "problem") || !strings.Contains(text, `"error"`)):
+		wrong("a client of the gateway wants the error of its dialect")
+	case !ofGateway && status == http.StatusUnauthorized && answer.Header().Get("WWW-Authenticate") == "" && !slices.Contains(public, r):
+		wrong("the answer has no WWW-Authenticate")
 	case got == "5xx":
 		wrong("no request may fail")
 	case isPublic:
@@ -507,7 +548,7 @@ func (m *matrixBench) value(name string) string {
 		m.must(&made, "POST", "/api/v1/conversations", `{}`, as...)
 		v = made.ID
 	case "artifact":
-		m.must(&made, "POST", "/api/v1/conversations/"+m.value("cid")+"/artifacts", `{}`, append(as, "X-Filename", fresh+".json")...)
+		m.must(&made, "POST", "/api/v1/conversations/"+m.value("cid")+"/artifacts", `# x`, append(as, "X-Filename", fresh+".md", "Content-Type", "text/markdown")...)
 		v = made.ID
 	case "rid", "mid":
 		m.must(&made, "POST", "/api/v1/conversations/"+m.value("cid")+"/messages", `{"text":"x"}`, as...)
@@ -595,19 +636,29 @@ func (m *matrixBench) path(r endpoint, v *visitor) (path string, foreign bool) {
 		foreign = foreign || isForeign && !v.owns
 		return value
 	})
-	return path, foreign
+	return path + matrixQueries[r], foreign
+}
+
+// matrixQueries are the queries without which a route refuses.
+var matrixQueries = map[endpoint]string{
+	{"GET", "/static/"}: "style.css",
+	{"GET", "/api/v1/conversations/{cid}/artifacts/{id}/export"}: "?format=md",
+	{"GET", "/api/v1/runs/{rid}/contexts/{n}/why"}:               "?about=x",
 }
 
 // clean forgets the things that a request may have changed, and logs in again where it
 // has ended sessions.
-func (m *matrixBench) clean(r endpoint, v *visitor) {
+func (m *matrixBench) clean(r endpoint) {
 	m.t.Helper()
 	clear(m.shared)
-	if !strings.Contains(r.path, "log") && !strings.Contains(r.path, "session") {
+	if !strings.Contains(r.path, "/log") && !strings.Contains(r.path, "session") {
 		return
 	}
 	for _, v := range m.visitors {
-		if v.email != "" {
+		if v.email == "" {
+			continue
+		}
+		if m.visit(v, "GET", "/api/v1/me", "", nil).Code != http.StatusOK {
 			v.cookie = sessionOf(m.t, m.must(nil, "POST", "/api/v1/login", `{"email":"`+v.email+`","password":"`+testPassword+`"}`))
 		}
 	}

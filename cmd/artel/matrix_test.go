@@ -34,11 +34,11 @@ const matrixFile = "../../docs/security-matrix.md"
 
 const matrixHead = `# Security matrix
 
-What each route answers to whom. ` + "`TestMatrix`" + ` asks every operation of the OpenAPI document, every route of the page and every path of the
+What each route answers to each kind of client. ` + "`TestMatrix`" + ` asks every operation of the OpenAPI document, every route of the page and every path of the
 gateway and of operators, and fails if an answer differs or a route is missing; it writes this file with
 ` + "`go test ./cmd/artel -run TestMatrix -update`" + `.
 
-Ids in paths belong to *member*. *other* is another member. The tokens *read*, *write*, *gateway*, *expired* and *revoked* belong to member,
+Ids in paths belong to *member*. *none* has no login. *other* is another member. The tokens *read*, *write*, *gateway*, *expired* and *revoked* belong to member,
 *admin token* to admin. *site* is a browser with the session of member whose request has neither ` + "`Origin`" + ` nor ` + "`Sec-Fetch-Site`" + `.
 
 | word | the request |
@@ -155,7 +155,7 @@ func newMatrixBench(t *testing.T) *matrixBench {
 	revokedID, revoked := m.token(member, `["read","write","gateway"]`)
 	m.must(nil, "DELETE", "/api/v1/tokens/"+revokedID, "", "Cookie", member, "Origin", m.http.URL)
 	m.visitors = []*visitor{
-		{name: "nobody"},
+		{name: "none"},
 		{name: "viewer", cookie: viewer, email: "viewer@example.org"},
 		{name: "member", cookie: member, email: "member@example.org", owns: true},
 		{name: "other", cookie: other, email: "other@example.org"},
@@ -353,7 +353,7 @@ func (m *matrixBench) cell(r endpoint, v *visitor, ofGateway bool) string {
 	case got == "5xx":
 		wrong("no request may fail")
 	case isPublic:
-	case (v.name == "nobody" || v.name == "expired" || v.name == "revoked") && status != http.StatusUnauthorized:
+	case (v.name == "none" || v.name == "expired" || v.name == "revoked") && status != http.StatusUnauthorized:
 		wrong("it needs a login")
 	case ofGateway && v.name != "gateway" && v.name != "write" && v.cookie == "" && status != http.StatusUnauthorized && v.token != "" && v.name != "admin token":
 		wrong("the gateway needs the scope gateway")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/gateway/backend"
+	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
 )
@@ -180,7 +181,7 @@ func (x *exchange) run() error {
 func (x *exchange) readRequest(ctx context.Context) error {
 	x.request = x.gw.backend.NewRequest(ctx, x.key)
 	x.request.Beginning = x.beginning
-	x.request.Origin = originOf(x.r)
+	x.request.Origin = peer.Of(x.r).URL()
 	if err := x.readRewriting(); err != nil {
 		return err
 	}
@@ -230,14 +231,6 @@ func (x *exchange) readRequest(ctx context.Context) error {
 	x.head, x.headText = h, x.text
 	x.entry.Model, x.entry.Stream = artel.Shorten(h.Model, 200), h.Stream
 	return nil
-}
-
-// originOf is the origin under which a client reached this server.
-func originOf(r *http.Request) string {
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host
 }
 
 // unread returns the error of a body that cannot be read.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/anthropic"
 	"github.com/artelhq/artel/model/provider/gemini"
@@ -135,7 +136,7 @@ func (s *server) notFound(w http.ResponseWriter, r *http.Request, d provider.Edi
 	defer leave()
 	message := "Invalid URL (" + r.Method + " " + artel.Shorten(r.URL.Path, 200) + ")"
 	if hint := misdirected(r.URL.Path); hint != "" {
-		message += ". " + strings.ReplaceAll(hint, "{host}", "http://"+r.Host)
+		message += ". " + strings.ReplaceAll(hint, "{host}", peer.Of(r).URL())
 	}
 	x.finish(&provider.Fault{Status: http.StatusNotFound, Message: message})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/internal/peer"
 )
 
 // Guard refuses requests of foreign web pages to a server on this machine: the
@@ -41,14 +42,18 @@ func GuardAllowing(next http.Handler, allowed func(*http.Request) bool, hosts ..
 			next.ServeHTTP(w, r)
 			return
 		}
-		if !knownHost(r.Host, known) {
-			writeProblem(w, newProblem(http.StatusForbidden, "host_denied", "this server does not answer to the host "+strings.ToValidUTF8(r.Host, "�")))
+		p := peer.Of(r)
+		if !knownHost(p.Host, known) {
+			writeProblem(w, newProblem(http.StatusForbidden, "host_denied", "this server does not answer to the host "+strings.ToValidUTF8(p.Host, "�")))
 			return
 		}
 		origin := r.Header.Get("Origin")
-		u, err := url.Parse(origin)
-		if (origin != "" && (err != nil || u.Host != r.Host) || foreign(r)) && !allowed(r) {
-			writeProblem(w, newProblem(http.StatusForbidden, "origin_denied", "requests from pages of other sites are refused"))
+		if (origin != "" && !p.SameOrigin(origin) || foreign(r)) && !allowed(r) {
+			detail := "requests from pages of other sites are refused"
+			if strings.EqualFold(origin, "https://"+p.Host) {
+				detail += "; the request came here without TLS: if a proxy ends it, its address is missing in trusted_proxies, or it does not send X-Forwarded-Proto"
+			}
+			writeProblem(w, newProblem(http.StatusForbidden, "origin_denied", detail))
 			return
 		}
 		next.ServeHTTP(w, r)

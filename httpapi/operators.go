@@ -9,6 +9,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/store"
 )
 
@@ -26,12 +27,10 @@ func Operators(next http.Handler) http.Handler {
 }
 
 // isLocal reports whether a program on this machine sent r itself. A proxy on
-// this machine says that it passes on the request of another.
+// this machine says that it passes on the request of another, trusted or not.
 func isLocal(r *http.Request) bool {
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
-		if r.Header.Get(name) != "" {
-			return false
-		}
+	if peer.IsForwarded(r) {
+		return false
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

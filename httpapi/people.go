@@ -14,6 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/store"
 )
 
@@ -334,11 +335,7 @@ func (f *server) logOut(ctx context.Context) error {
 
 // inviteURL is the address at which a user sets a password.
 func inviteURL(r *http.Request, code string) string {
-	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" { // only who asks sees it
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host + InvitePath(code)
+	return peer.Of(r).URL() + InvitePath(code)
 }
 
 // InvitePath is the path of the page at which an invited user sets a password.

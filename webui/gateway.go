@@ -15,6 +15,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/gatewaylog"
+	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/internal/sse"
 	"github.com/artelhq/artel/model"
@@ -175,7 +176,7 @@ func (ui *handler) gateway(w http.ResponseWriter, r *http.Request) {
 		frame
 		Requests Requests
 		Clients  []Client
-	}{f, q, clients(address(r), string(f.Models.Chosen().ID), len(q.Keys) > 0)})
+	}{f, q, clients(peer.Of(r).URL(), string(f.Models.Chosen().ID), len(q.Keys) > 0)})
 }
 
 // logPause is the minimum time between two updates of the live list.
@@ -226,12 +227,4 @@ func (ui *handler) gatewayLive(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-}
-
-// address is the origin under which the reader reached this server.
-func address(r *http.Request) string {
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host
 }

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/artelhq/artel/internal/peer"
 )
 
 // SessionCookie is the name of the cookie of a session.
@@ -17,7 +19,8 @@ const SessionCookie = "artel_session"
 // it. Scripts cannot read it, requests that other sites cause do not carry it
 // unless they follow a link, and browsers send it without TLS to this machine only.
 func Cookie(r *http.Request, secret string, expires time.Time) *http.Cookie {
-	c := &http.Cookie{Name: SessionCookie, Value: secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil || !IsLoopback(r.Host), Expires: expires}
+	p := peer.Of(r)
+	c := &http.Cookie{Name: SessionCookie, Value: secret, Path: p.Prefix + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.Scheme == "https" || !IsLoopback(p.Host), Expires: expires}
 	if secret == "" {
 		c.MaxAge, c.Expires = -1, time.Time{}
 	}

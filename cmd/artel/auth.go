@@ -14,6 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/internal/peer"
 )
 
 // authConfig is the section auth of the configuration.
@@ -96,6 +97,20 @@ func (b binding) hosts(configured []string) []string {
 		hosts = append(hosts, name)
 	}
 	return hosts
+}
+
+// proxies returns the proxies that are believed, and the path below which they serve
+// this server.
+func (c config) proxies() (peer.Trusted, string, error) {
+	trusted, err := peer.ParseTrusted(c.TrustedProxies)
+	if err != nil {
+		return nil, "", artel.Errorf(artel.Invalid, "config", c.path, "trusted_proxies: %w", err)
+	}
+	prefix, err := peer.ParsePrefix(c.BasePath)
+	if err != nil {
+		return nil, "", artel.Errorf(artel.Invalid, "config", c.path, "base_path: %w", err)
+	}
+	return trusted, prefix, nil
 }
 
 // setupURL is where the first administrator is made.

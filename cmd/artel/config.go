@@ -27,6 +27,7 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/artifact/edit"
+	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/rendition"
@@ -85,10 +86,12 @@ type config struct {
 		Processors []pipeline.Setting `yaml:"processors"` // defaults: id, enabled, config
 		Plugins    []pluginConfig     `yaml:"plugins"`    // processors in other programs
 	} `yaml:"pipeline"`
-	Auth   authConfig `yaml:"auth"`   // who may use the server
-	Hosts  []string   `yaml:"hosts"`  // names of this server beside loopback, which the Host of a request may have
-	Locale string     `yaml:"locale"` // of texts for models: en (default) or zh
-	Log    struct {
+	Auth           authConfig `yaml:"auth"`            // who may use the server
+	Hosts          []string   `yaml:"hosts"`           // names of this server beside loopback, which the Host of a request may have
+	TrustedProxies []string   `yaml:"trusted_proxies"` // networks of proxies whose X-Forwarded-* and Forwarded are believed
+	BasePath       string     `yaml:"base_path"`       // below which a proxy serves this server, such as /artel
+	Locale         string     `yaml:"locale"`          // of texts for models: en (default) or zh
+	Log            struct {
 		Level  slog.Level `yaml:"level"`  // debug, info (default), warn, error
 		Format string     `yaml:"format"` // json (default) or text
 	} `yaml:"log"`
@@ -218,6 +221,12 @@ func (c *config) check() error {
 		if n != nil && *n < 0 {
 			return fmt.Errorf("edit.%s is %d: want a number from 0", key, *n)
 		}
+	}
+	if _, err := peer.ParseTrusted(c.TrustedProxies); err != nil {
+		return fmt.Errorf("trusted_proxies: %w", err)
+	}
+	if _, err := peer.ParsePrefix(c.BasePath); err != nil {
+		return fmt.Errorf("base_path is %q: %w", artel.Shorten(c.BasePath, 80), err)
 	}
 	if _, err := parseAge(c.Files.Retention); err != nil {
 		return fmt.Errorf("files.retention is %q: want days or hours, as in 7d or 36h", artel.Shorten(c.Files.Retention, 40))

@@ -180,7 +180,11 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	known := httpapi.Authenticate(f, httpapi.Authentication{
 		Access: s.app.Access, Gateway: gateway.Serves, GatewaySecret: gateway.Secret, GatewayKey: backend.Knows(admitted),
 	})
-	s.handler = s.metrics.HTTP(httpapi.GuardAllowing(httpapi.Paced(withID(known)), origins.Allow, o.config.Hosts...), faceOf)
+	proxies, prefix, err := o.config.proxies()
+	if err != nil {
+		return err
+	}
+	s.handler = httpapi.FromProxies(s.metrics.HTTP(httpapi.GuardAllowing(httpapi.Paced(withID(known)), origins.Allow, o.config.Hosts...), faceOf), proxies, prefix)
 	return nil
 }
 

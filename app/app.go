@@ -62,7 +62,7 @@ type Config struct {
 	Permissions agent.Permissions
 	Files       FileOptions
 	Access      access.Options // who may use the deployment
-	GatewayKeys []string       // names of the keys that programs may have, for the log
+	FileKeys    []store.GatewayKey // keys of the gateway that the configuration has
 	Background  run.BackgroundTasks
 	Web         *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched
 	// Reload reads the services again and replaces them in Services; nil: they
@@ -95,6 +95,7 @@ type Context struct {
 // An App is the application core. Its parts are safe for concurrent use.
 type App struct {
 	Access        *access.Access
+	Keys          *Keys
 	Conversations *Conversations
 	Runs          *run.Runs
 	Permissions   *run.Permissions
@@ -129,8 +130,14 @@ func New(c Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	accessTo := access.New(access.Config{Store: k.store, Options: c.Access, Log: k.logger, Now: k.now, CheckKey: k.checkKey})
+	names := make([]string, len(c.FileKeys))
+	for i, f := range c.FileKeys {
+		names[i] = f.Name
+	}
 	return &App{
-		Access:        access.New(access.Config{Store: k.store, Options: c.Access, Log: k.logger, Now: k.now}),
+		Access:        accessTo,
+		Keys:          &Keys{Keys: accessTo.Keys, file: c.FileKeys},
 		Conversations: &Conversations{k},
 		Runs:          k.runs,
 		Permissions:   run.NewPermissions(k.runs),
@@ -152,7 +159,7 @@ func New(c Config) (*App, error) {
 		Answers:    &Answers{k},
 		Imports:    newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
 		Storage:    &Storage{core: k, alone: c.Files.Alone, retention: cmp.Or(c.Files.Retention, DefaultRetention)},
-		GatewayLog: gatewaylog.New(gatewaylog.Config{Store: k.store, Blobs: k.blobs, Keys: c.GatewayKeys, Log: k.logger, Now: k.now}),
+		GatewayLog: gatewaylog.New(gatewaylog.Config{Store: k.store, Blobs: k.blobs, Keys: names, Log: k.logger, Now: k.now}),
 		Audit:      k.audit,
 		Pipeline:   k.settings.Pipeline,
 		Profiles:   k.settings.Profiles,

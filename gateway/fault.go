@@ -23,7 +23,7 @@ const statusClientGone = 499
 var statuses = map[artel.Kind]int{
 	artel.Invalid: http.StatusBadRequest, artel.Conflict: http.StatusBadRequest,
 	artel.NotFound:        http.StatusNotFound,
-	artel.Denied:          http.StatusUnauthorized,
+	artel.Denied:          http.StatusForbidden,
 	artel.Unauthenticated: http.StatusUnauthorized,
 	artel.TooLarge:        http.StatusRequestEntityTooLarge,
 	artel.Unsupported:     http.StatusBadRequest,
@@ -52,6 +52,12 @@ func faultOf(err error) *provider.Fault {
 		return &provider.Fault{Status: http.StatusInternalServerError, Message: m.Error()}
 	}
 	f := &provider.Fault{Status: cmp.Or(statuses[kind], http.StatusInternalServerError), Message: messageOf(err)}
+	switch kind {
+	case artel.Unauthenticated:
+		f.Code = "invalid_api_key"
+	case artel.Denied:
+		f.Code = "insufficient_permissions"
+	}
 	switch artel.CodeOf(err) {
 	case provider.CodeTextTooLarge:
 		f.Status = http.StatusRequestEntityTooLarge

@@ -28,6 +28,7 @@ import (
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/model/fake"
 	"github.com/artelhq/artel/pipeline/token"
 )
@@ -587,8 +588,8 @@ func TestModels(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	b := newBench(t, setup{options: backend.Options{Keys: []backend.Key{
-		{Name: "one", Secret: "key-1", Services: []artel.ServiceID{"chat"}, PerMinute: 2},
-		{Name: "two", Secret: "key-2", Concurrency: 1},
+		{Name: "one", Secret: "key-1", Services: []artel.ServiceID{"chat"}, Limits: store.KeyLimits{Requests: 2}},
+		{Name: "two", Secret: "key-2", Limits: store.KeyLimits{Concurrent: 1}},
 	}}})
 	b.upstream = says(completion)
 	if status, body := b.post("/v1/chat/completions", asks("chat", "")); status != 401 {

@@ -24,6 +24,7 @@ import (
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/internal/fetch/fetchtest"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/store"
 )
 
 // bubbled is a bench in a synctest bubble whose gateway has a URL, so that its
@@ -340,7 +341,7 @@ func TestClientDoesNotRead(t *testing.T) {
 // is passed on unchanged.
 func TestClientDoesNotReadFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := bubbled(t, setup{key: make([]byte, 32), options: backend.Options{Keys: []backend.Key{{Name: "k", Secret: "sk-k", Concurrency: 1}}}})
+		b := bubbled(t, setup{key: make([]byte, 32), options: backend.Options{Keys: []backend.Key{{Name: "k", Secret: "sk-k", Limits: store.KeyLimits{Concurrent: 1}}}}})
 		b.upstream = says(strings.Repeat(" ", 3<<20) + "{}")
 		auth := []string{"Authorization", "Bearer sk-k", "Content-Type", "multipart/form-data; boundary=b"}
 		status, got := b.post("/v1/files", "--b\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nuser_data\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n"+

@@ -39,6 +39,10 @@ func Authenticate(next http.Handler, a Authentication) http.Handler {
 			next.ServeHTTP(w, r.WithContext(access.With(r.Context(), access.Operator())))
 			return
 		}
+		if a.Gateway(r) && strings.HasPrefix(a.GatewaySecret(r), access.KeyPrefix) {
+			a.gateway(next, w, r) // with its limits, also if no login is needed
+			return
+		}
 		if as, release, ok := a.Access.IdentifyOperator(r.Context()); ok {
 			defer release()
 			next.ServeHTTP(w, r.WithContext(as))
@@ -83,7 +87,7 @@ func Authenticate(next http.Handler, a Authentication) http.Handler {
 func (a Authentication) gateway(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	secret := a.GatewaySecret(r)
 	as, release, err := r.Context(), context.CancelFunc(nil), access.Unknown()
-	if strings.HasPrefix(secret, access.TokenPrefix) {
+	if strings.HasPrefix(secret, access.TokenPrefix) || strings.HasPrefix(secret, access.KeyPrefix) {
 		as, release, err = a.Access.Identify(r.Context(), secret)
 	} else if a.GatewayKey(secret) {
 		as, release, err = a.Access.IdentifyKey(r.Context())

@@ -27,3 +27,23 @@ func (c *Client) GatewayLog(ctx context.Context, q gatewaylog.Query) (out List[g
 	}
 	return out, c.json(ctx, http.MethodGet, "/gateway/log?"+v.Encode(), nil, &out)
 }
+
+// GatewayKeys lists the keys of the gateway that the client may see.
+func (c *Client) GatewayKeys(ctx context.Context) (out List[KeyView], err error) {
+	return out, c.json(ctx, http.MethodGet, "/gateway/keys", nil, &out)
+}
+
+// MakeGatewayKey makes a key of the gateway.
+func (c *Client) MakeGatewayKey(ctx context.Context, n NewKey) (out MadeKey, err error) {
+	return out, c.json(ctx, http.MethodPost, "/gateway/keys", n, &out)
+}
+
+// ChangeGatewayKey changes a key of the gateway.
+func (c *Client) ChangeGatewayKey(ctx context.Context, id string, change KeyChange) (out KeyView, err error) {
+	return out, c.json(ctx, http.MethodPatch, "/gateway/keys/"+url.PathEscape(id), change, &out)
+}
+
+// RevokeGatewayKey revokes a key of the gateway.
+func (c *Client) RevokeGatewayKey(ctx context.Context, id string) error {
+	return c.json(ctx, http.MethodDelete, "/gateway/keys/"+url.PathEscape(id), nil, nil)
+}

@@ -109,6 +109,7 @@ func newOperations(a *app.App, o Options) *http.ServeMux {
 	f.people()
 	f.rules()
 	f.gateway()
+	f.gatewayKeys()
 	f.audit()
 	return mux
 }

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"net/url"
 	"slices"
@@ -104,4 +105,11 @@ func plausible(u artel.Usage) artel.Usage {
 	u.StoredTokens = count(u.StoredTokens, u.InputTokens-u.CachedTokens)
 	u.ThoughtTokens = count(u.ThoughtTokens, u.OutputTokens)
 	return u
+}
+
+// UnpricedError says that a limit of the cost cannot be kept on a service without a
+// known price.
+func UnpricedError(limit string, s Service) error {
+	return fmt.Errorf("%s limits the cost in dollars, and the price of the service %s is not known; "+
+		"set price: {input: …, output: …} in its entry of services, in dollars per million tokens (0 if it costs nothing)", limit, s.ID)
 }

@@ -44,6 +44,7 @@ type PeopleTx struct {
 	Invitations Invitations
 	Sessions    Sessions
 	Tokens      Tokens
+	Keys        GatewayKeys
 	Audit       Audit
 }
 
@@ -60,8 +61,8 @@ type Users interface {
 	// Update replaces all fields but ID and CreatedAt. It is of kind Conflict if
 	// another user has the address.
 	Update(u User) error
-	// Delete removes the user with invitation, sessions and tokens. What the user
-	// owns stays.
+	// Delete removes the user with invitation, sessions, tokens and keys. What the
+	// user owns stays.
 	Delete(id artel.Owner) error
 }
 

@@ -55,6 +55,10 @@ type Config struct {
 	Options Options
 	Log     *slog.Logger
 	Now     func() time.Time
+
+	// CheckKey refuses keys of the gateway that the deployment cannot serve; may be
+	// nil.
+	CheckKey func(store.GatewayKey) error
 }
 
 // An Access is safe for concurrent use.
@@ -62,6 +66,7 @@ type Access struct {
 	Users    *Users
 	Sessions *Sessions
 	Tokens   *Tokens
+	Keys     *Keys
 
 	core *core
 }
@@ -78,20 +83,22 @@ func New(c Config) *Access {
 	k.open, k.endOpen = context.WithCancel(context.Background())
 	byAddress := newLimiter(c.Now, 20)
 	return &Access{
-		Users: &Users{core: k, byAddress: byAddress}, Tokens: &Tokens{k}, core: k,
+		Users: &Users{core: k, byAddress: byAddress}, Tokens: &Tokens{k}, Keys: &Keys{k, c.CheckKey}, core: k,
 		Sessions: &Sessions{core: k, byAddress: byAddress, byAccount: newLimiter(c.Now, 5)},
 	}
 }
 
 // Open reports whether requests need no login.
-func (a *Access) Open() bool {
-	switch o := a.core.options; o.Mode {
+func (a *Access) Open() bool { return a.core.isOpen() }
+
+func (k *core) isOpen() bool {
+	switch o := k.options; o.Mode {
 	case OpenMode:
 		return true
 	case Required:
 		return false
 	default:
-		return !o.Exposed && !a.HasUsers()
+		return !o.Exposed && !k.hasUsers()
 	}
 }
 

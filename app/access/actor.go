@@ -19,6 +19,8 @@ type Actor struct {
 
 	Session string // the id of the session; may be empty
 	Token   string // the name of the token; may be empty
+
+	Key *store.GatewayKey // of a client of the gateway, not to be changed; may be nil
 }
 
 // Operator is the actor of a deployment without a login and of its own background

@@ -243,7 +243,7 @@ func TestGatewayTokens(t *testing.T) {
 		{200, []string{"Authorization", "Bearer sk-app"}},
 		{401, []string{"Authorization", "Bearer sk-other"}},
 		{401, []string{"Authorization", "Bearer artel_x"}},
-		{401, []string{"Authorization", "Bearer " + reader}},
+		{403, []string{"Authorization", "Bearer " + reader}},
 		{401, []string{"Cookie", admin, "Origin", g.http.URL}},
 		{401, nil},
 	} {

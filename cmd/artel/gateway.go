@@ -20,6 +20,7 @@ import (
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
+	"github.com/artelhq/artel/store"
 )
 
 // gatewayConfig configures access to the gateway.
@@ -221,19 +222,20 @@ func (c config) gateway() (backend.Options, error) {
 			return o, err // check has said it before
 		}
 		o.Keys = append(o.Keys, backend.Key{
-			Name: k.Name, Secret: model.Secret(secret), Services: k.Services, PerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency,
+			Name: k.Name, Secret: model.Secret(secret), Services: k.Services, Limits: store.KeyLimits{Requests: k.RequestsPerMinute, Concurrent: k.Concurrency},
 			Rewriting: w, Cache: backend.Cache(k.Cache),
 		})
 	}
 	return o, nil
 }
 
-func keyNames(keys []backend.Key) []string {
-	names := make([]string, len(keys))
+// fileKeys are the keys of the configuration as they are listed.
+func fileKeys(keys []backend.Key) []store.GatewayKey {
+	all := make([]store.GatewayKey, len(keys))
 	for i, k := range keys {
-		names[i] = k.Name
+		all[i] = store.GatewayKey{ID: backend.FileKeyID(k.Name), User: artel.Local, Name: k.Name, Services: k.Services, Limits: k.Limits}
 	}
-	return names
+	return all
 }
 
 // forwarders are the providers that forward requests in their original form.

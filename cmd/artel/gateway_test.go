@@ -100,7 +100,7 @@ func TestGatewayKeys(t *testing.T) {
 		err := conf.parse("artel.yaml", []byte("gateway:\n  "+c.in+"\n"))
 		if err == nil {
 			o, err2 := conf.gateway()
-			if err = err2; err == nil && (len(o.Keys) != 1 || o.Keys[0].Secret.Reveal() != "secret-1" || o.Keys[0].PerMinute != 3 || o.Keys[0].Concurrency != 2 || o.Keys[0].Rewriting.Repair != nil) {
+			if err = err2; err == nil && (len(o.Keys) != 1 || o.Keys[0].Secret.Reveal() != "secret-1" || o.Keys[0].Limits.Requests != 3 || o.Keys[0].Limits.Concurrent != 2 || o.Keys[0].Rewriting.Repair != nil) {
 				t.Errorf("%s: %+v", name, o)
 			}
 		}

@@ -44,6 +44,9 @@ const (
 	SessionEnded         Action = "session_ended"
 	TokenCreated         Action = "token_created"
 	TokenRevoked         Action = "token_revoked"
+	KeyCreated           Action = "key_created"
+	KeyChanged           Action = "key_changed"
+	KeyRevoked           Action = "key_revoked"
 )
 
 // Actions returns all actions.
@@ -52,6 +55,7 @@ func Actions() []Action {
 		PermissionDecided, ConversationDeleted, ConversationRestored, ConversationExported, ArtifactExported,
 		AgentDeleted, BookDeleted, ServicesReloaded, MarksForgotten, GarbageCollected, AuditExported,
 		UserCreated, UserInvited, UserChanged, UserDeleted, PasswordSet, LoggedIn, LoginFailed, SessionEnded, TokenCreated, TokenRevoked,
+		KeyCreated, KeyChanged, KeyRevoked,
 	}
 }
 

@@ -18,13 +18,13 @@ import (
 
 // A Key lets clients use the gateway. The zero value has no restrictions.
 type Key struct {
-	Name        string            // for the log
-	Secret      model.Secret      // what clients send
-	Services    []artel.ServiceID // nil: all
-	PerMinute   int               // requests in any minute; 0: no limit
-	Concurrency int               // requests at once; 0: no limit
-	Rewriting   Rewriting         // of the texts of tools
-	Cache       Cache             // of Anthropic's dialect
+	ID        string            // of all keys and tokens; "": none is needed
+	Name      string            // for the log
+	Secret    model.Secret      // what clients send; "" of keys that users have made
+	Services  []artel.ServiceID // nil: all
+	Limits    store.KeyLimits
+	Rewriting Rewriting // of the texts of tools
+	Cache     Cache     // of Anthropic's dialect
 }
 
 func (k Key) allows(id artel.ServiceID) bool {
@@ -39,28 +39,50 @@ func (k Key) Holder(o artel.Owner) string {
 	return "gateway:" + string(o) + "/" + k.Name
 }
 
-// A keyring counts the requests of each key. It is safe for concurrent use.
+// A keyring has the keys of the configuration, and counts the requests of every
+// key. It is safe for concurrent use.
 type keyring struct {
-	keys []*keyUse
+	keys []secretKey
 	now  func() time.Time
+
+	mu   sync.Mutex
+	uses map[string]*keyUse // by the ids of keys
 }
 
-type keyUse struct {
+type secretKey struct {
 	Key
 	sum [32]byte // SHA-256 of the secret
+}
 
+// A keyUse counts the requests with a key.
+type keyUse struct {
 	mu     sync.Mutex
-	times  []time.Time // ring buffer: when the last PerMinute requests began
-	next   int         // index of the oldest in times
+	began  []time.Time // requests of the last minute, oldest first; only as many as the limit
 	active int
 }
 
+// FileKeyID is the id of a key of the configuration.
+func FileKeyID(name string) string { return "config:" + name }
+
 func newKeyring(keys []Key, now func() time.Time) *keyring {
-	r := &keyring{now: now}
+	r := &keyring{now: now, uses: map[string]*keyUse{}}
 	for _, k := range keys {
-		r.keys = append(r.keys, &keyUse{Key: k, sum: sha256.Sum256([]byte(k.Secret.Reveal())), times: make([]time.Time, k.PerMinute)})
+		k.ID = FileKeyID(k.Name)
+		r.keys = append(r.keys, secretKey{Key: k, sum: sha256.Sum256([]byte(k.Secret.Reveal()))})
 	}
 	return r
+}
+
+// use returns the counts of a key.
+func (r *keyring) use(id string) *keyUse {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	u := r.uses[id]
+	if u == nil {
+		u = &keyUse{}
+		r.uses[id] = u
+	}
+	return u
 }
 
 // CodeKeyLimit is the error code of a request over a limit of its key; the
@@ -82,69 +104,87 @@ func (l *KeyLimit) Error() string {
 }
 
 // Admit counts a request of the client with a secret; the caller calls leave when
-// the request is over. Who acts in the context must have the scope gateway; a
-// token of the deployment has no other limits. If keys are configured, another
-// secret that is unknown is of kind Denied, and a request over a limit of its key
-// of kind Unavailable; without keys every request is admitted.
+// the request is over. Who acts in the context must have the scope gateway, and
+// has the limits of its key if it has one; a token has none. Without an actor, and
+// with a secret that is unknown although keys are configured, the error is of kind
+// Unauthenticated; a request over a limit of its key is of kind Unavailable.
+// Without keys every request of an open deployment is admitted.
 func (b *Backend) Admit(ctx context.Context, secret string) (key Key, leave func(), err error) {
+	const op = "backend.Backend.Admit"
+	a, known := access.Of(ctx)
+	if !known {
+		return Key{}, nil, artel.Errorf(artel.Unauthenticated, op, "", "this key is not known here, or it has ended: send a key of the gateway (sk-artel-…) or a token with the scope gateway (artel_…)")
+	}
 	if err := access.Require(ctx, store.ScopeGateway); err != nil {
 		return Key{}, nil, err
 	}
-	if a, _ := access.Of(ctx); a.Token != "" {
-		return Key{Name: a.Token}, func() {}, nil
-	}
-	if len(b.keys.keys) == 0 {
+	switch {
+	case a.Key != nil:
+		key = Key{ID: a.Key.ID, Name: a.Key.Name, Services: a.Key.Services, Limits: a.Key.Limits}
+	case a.Token != "":
+		return Key{ID: "token:" + a.Token, Name: a.Token}, func() {}, nil
+	case len(b.keys.keys) == 0:
 		return Key{}, func() {}, nil
+	default:
+		found, ok := b.keys.find(secret)
+		if !ok {
+			return Key{}, nil, artel.Errorf(artel.Unauthenticated, op, "", "this key is not known here; gateway.keys of the configuration has those that are")
+		}
+		key = found
 	}
-	use := b.keys.find(secret)
-	if use == nil {
-		return Key{}, nil, artel.Errorf(artel.Denied, "backend.Backend.Admit", "", "this key is not known here; gateway.keys of the configuration has those that are")
+	if key.Limits.Requests == 0 && key.Limits.Concurrent == 0 {
+		return key, func() {}, nil
 	}
-	if limit := use.enter(b.keys.now()); limit != nil {
-		return use.Key, nil, &artel.Error{Op: "backend.Backend.Admit", Subject: use.Name, Kind: artel.Unavailable, Code: CodeKeyLimit, Err: limit}
+	use := b.keys.use(key.ID)
+	if limit := use.enter(key, b.keys.now()); limit != nil {
+		return key, nil, &artel.Error{Op: op, Subject: key.Name, Kind: artel.Unavailable, Code: CodeKeyLimit, Err: limit}
 	}
-	return use.Key, use.leave, nil
+	return key, use.leave, nil
 }
 
-// find returns the key with a secret, or nil. It compares with all, so that the time
-// reveals nothing.
-func (r *keyring) find(secret string) (use *keyUse) {
+// find returns the key of the configuration with a secret. It compares with all, so
+// that the time reveals nothing.
+func (r *keyring) find(secret string) (found Key, ok bool) {
 	sum := sha256.Sum256([]byte(secret))
 	for _, k := range r.keys {
 		if subtle.ConstantTimeCompare(k.sum[:], sum[:]) == 1 {
-			use = k
+			found, ok = k.Key, true
 		}
 	}
-	return use
+	return found, ok
 }
 
 // Knows returns a function that reports whether a secret is that of one of the
 // keys.
 func Knows(keys []Key) func(secret string) bool {
 	r := newKeyring(keys, time.Now)
-	return func(secret string) bool { return r.find(secret) != nil }
+	return func(secret string) bool { _, ok := r.find(secret); return ok }
 }
 
-func (k *keyUse) enter(now time.Time) *KeyLimit {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.Concurrency > 0 && k.active >= k.Concurrency {
+func (u *keyUse) enter(k Key, now time.Time) *KeyLimit {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	l := k.Limits
+	if l.Concurrent > 0 && u.active >= l.Concurrent {
 		return &KeyLimit{Key: k.Name}
 	}
-	if k.PerMinute > 0 {
-		// The oldest of the last PerMinute requests has to be a minute ago.
-		if oldest := k.times[k.next]; !oldest.IsZero() && now.Sub(oldest) < time.Minute {
-			return &KeyLimit{Key: k.Name, After: time.Minute - now.Sub(oldest)}
+	if l.Requests > 0 {
+		passed := 0
+		for passed < len(u.began) && now.Sub(u.began[passed]) >= time.Minute {
+			passed++
 		}
-		k.times[k.next] = now
-		k.next = (k.next + 1) % k.PerMinute
+		u.began = slices.Delete(u.began, 0, passed)
+		if n := len(u.began); n >= l.Requests {
+			return &KeyLimit{Key: k.Name, After: time.Minute - now.Sub(u.began[n-l.Requests])}
+		}
+		u.began = append(u.began, now)
 	}
-	k.active++
+	u.active++
 	return nil
 }
 
-func (k *keyUse) leave() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.active--
+func (u *keyUse) leave() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.active--
 }

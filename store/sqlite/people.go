@@ -29,7 +29,7 @@ func (p people) Update(ctx context.Context, fn func(store.PeopleTx) error) error
 }
 
 func (t *tx) people() store.PeopleTx {
-	return store.PeopleTx{Users: users{t}, Invitations: invitations{t}, Sessions: sessions{t}, Tokens: tokens{t}, Audit: audit{t}}
+	return store.PeopleTx{Users: users{t}, Invitations: invitations{t}, Sessions: sessions{t}, Tokens: tokens{t}, Keys: gatewayKeys{t}, Audit: audit{t}}
 }
 
 // present turns a number of changed rows into NotFound if it is zero.
@@ -94,6 +94,9 @@ func (t users) Update(u store.User) error {
 
 func (t users) Delete(id artel.Owner) error {
 	const op = "store.Users.Delete"
+	if _, err := t.change(op, string(id), "DELETE FROM gateway_keys WHERE user = ?", string(id)); err != nil {
+		return err
+	}
 	n, err := t.change(op, string(id), "DELETE FROM users WHERE id = ?", string(id))
 	return present(op, string(id), "user", n, err)
 }

@@ -295,6 +295,24 @@ CREATE TABLE tokens (
 ) STRICT;
 CREATE INDEX tokens_by_user ON tokens (user);
 CREATE INDEX notes_by_run ON notes (owner, conversation, run, kind);
+CREATE TABLE gateway_keys (
+    n          INTEGER PRIMARY KEY,
+    id         TEXT    NOT NULL UNIQUE,
+    hash       TEXT    NOT NULL UNIQUE,
+    user       TEXT    NOT NULL, -- there may be no row of it in users: without a login, all belongs to local
+    created_at INTEGER NOT NULL,
+    used_at    INTEGER, -- exact to a minute; NULL: never
+    name       TEXT    NOT NULL,
+    services   TEXT    NOT NULL, -- a JSON array of ids, or null: all
+    requests   INTEGER NOT NULL, -- in any minute; this and the next: 0 is no limit
+    tokens     INTEGER NOT NULL, -- in any minute
+    concurrent INTEGER NOT NULL, -- requests at once
+    budget     REAL    NOT NULL, -- US dollars
+    period     TEXT    NOT NULL, -- of the budget: day or month; empty: no budget
+    expires_at INTEGER, -- NULL: never
+    disabled   INTEGER NOT NULL
+) STRICT;
+CREATE INDEX gateway_keys_by_user ON gateway_keys (user);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (2, 1);
@@ -321,3 +339,4 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (37, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (40, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (41, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (43, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (50, 1);

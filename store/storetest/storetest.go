@@ -119,6 +119,7 @@ func clauses() []clause {
 		{"people/sessions", peopleSessions},
 		{"people/sessions that end", peopleSessionsEnd},
 		{"people/tokens", peopleTokens},
+		{"people/keys", peopleKeys},
 		{"people/deleted user", peopleDeleted},
 		{"people/transactions", peopleTransactions},
 		{"store/no owner", noOwner},

@@ -65,6 +65,13 @@ type sharedTokens struct{ store.Tokens }
 
 func (t sharedTokens) Delete(_ artel.Owner, id string) error { return t.Tokens.Delete("ann", id) }
 
+type sharedKeys struct{ store.GatewayKeys }
+
+func (k sharedKeys) Update(v store.GatewayKey) error {
+	v.User = "ann"
+	return k.GatewayKeys.Update(v)
+}
+
 // peopleTwins break what is promised about people.
 func peopleTwins() map[string]func(*twin) {
 	return map[string]func(*twin){
@@ -73,6 +80,7 @@ func peopleTwins() map[string]func(*twin) {
 		"people/sessions":          breakPeople(func(tx *store.PeopleTx) { tx.Sessions = boundlessSessions{tx.Sessions} }),
 		"people/sessions that end": breakPeople(func(tx *store.PeopleTx) { tx.Sessions = boundlessSessions{tx.Sessions} }),
 		"people/tokens":            breakPeople(func(tx *store.PeopleTx) { tx.Tokens = sharedTokens{tx.Tokens} }),
+		"people/keys":              breakPeople(func(tx *store.PeopleTx) { tx.Keys = sharedKeys{tx.Keys} }),
 		"people/deleted user":      breakPeople(func(tx *store.PeopleTx) { tx.Users = forgetfulUsers{tx.Users} }),
 		"people/transactions": func(t *twin) {
 			t.people = brokenPeople{People: t.people, breakIt: func(*store.PeopleTx) {}, keep: true}

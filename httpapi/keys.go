@@ -25,7 +25,7 @@ type Budget struct {
 // A NewKey is the body of POST /gateway/keys. Limits that are absent are those of
 // limits.key in the configuration.
 type NewKey struct {
-	Name       string            `json:"name" minLength:"1" maxLength:"100" doc:"for the log; none of your other keys has it"`
+	Name       string            `json:"name" minLength:"1" maxLength:"100" doc:"for the log"`
 	Services   []artel.ServiceID `json:"services,omitempty" maxItems:"1000" doc:"ids of those that may be called; absent: all"`
 	Requests   int               `json:"requests_per_minute,omitempty" minimum:"0"`
 	Tokens     int64             `json:"tokens_per_minute,omitempty" minimum:"0" doc:"of requests and answers"`
@@ -173,9 +173,6 @@ func (f *server) gatewayKeys() {
 			secret, k, err := keys.Create(ctx, k)
 			return answer(MadeKey{k.ID, secret}, err)
 		})
-	type keyPath struct {
-		ID string `path:"id" maxLength:"200"`
-	}
 	fixed := func(id string) error {
 		if !keys.IsFixed(id) {
 			return nil
@@ -184,7 +181,7 @@ func (f *server) gatewayKeys() {
 	}
 	register(f, f.op(http.MethodPatch, path+"/{id}", "change-gateway-key", "Change a key of the gateway", http.StatusOK),
 		func(ctx context.Context, in *struct {
-			keyPath
+			ID   string `path:"id" maxLength:"200"`
 			Body KeyChange
 		},
 		) (*body[KeyView], error) {
@@ -195,7 +192,10 @@ func (f *server) gatewayKeys() {
 			return answer(keyView(k), err)
 		})
 	register(f, f.op(http.MethodDelete, path+"/{id}", "revoke-gateway-key", "Revoke a key of the gateway; requests with it end at once", http.StatusNoContent),
-		func(ctx context.Context, in *keyPath) (*none, error) {
+		func(ctx context.Context, in *struct {
+			ID string `path:"id" maxLength:"200"`
+		},
+		) (*none, error) {
 			if err := fixed(in.ID); err != nil {
 				return nil, err
 			}

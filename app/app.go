@@ -61,7 +61,7 @@ type Config struct {
 	// stricter.
 	Permissions agent.Permissions
 	Files       FileOptions
-	Access      access.Options // who may use the deployment
+	Access      access.Options     // who may use the deployment
 	FileKeys    []store.GatewayKey // keys of the gateway that the configuration has
 	Background  run.BackgroundTasks
 	Web         *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched

@@ -28,9 +28,9 @@ import (
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/model/fake"
 	"github.com/artelhq/artel/pipeline/token"
+	"github.com/artelhq/artel/store"
 )
 
 // anyJSON draws a JSON value in an arbitrary layout.

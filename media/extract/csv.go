@@ -22,6 +22,7 @@ func readCSV(src *source, o *out) error {
 	if err != nil {
 		return err
 	}
+	text = lineFeeds(text)
 	told, text, comma := dialect(text, src.info.MediaType)
 	first := strings.Count(told, "\n")
 	r := csv.NewReader(strings.NewReader(text))
@@ -77,6 +78,15 @@ func readCSV(src *source, o *out) error {
 	return nil
 }
 
+// lineFeeds ends lines that a carriage return alone ends, as spreadsheets of old Macs
+// write them, with a line feed.
+func lineFeeds(s string) string {
+	if !strings.Contains(s, "\r") {
+		return s
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+}
+
 // dialect returns the line that says the separator, with the mark before it, the text
 // after it, and the separator.
 func dialect(text, mediaType string) (told, rest string, comma rune) {
@@ -104,6 +114,9 @@ const maxColumns = 100
 // "A article, B count". Text is otherwise unchanged. A row is a record, so that it may
 // have several lines, or a blank line.
 func Addressed(text, mediaType string) (columns, rows string) {
+	if !strings.Contains(text, "\n") {
+		text = strings.ReplaceAll(text, "\r", "\n")
+	}
 	told, rest, comma := dialect(text, mediaType)
 	r := csv.NewReader(strings.NewReader(rest))
 	r.Comma, r.LazyQuotes = comma, true
@@ -176,7 +189,21 @@ func separator(text string) rune {
 			best, most = c, n
 		}
 	}
+	if best == ',' && evenly(text, ';') > 0 && decimalCommas(text) {
+		return ';'
+	}
 	return best
+}
+
+// decimalCommas reports whether each comma of the first lines is between digits.
+func decimalCommas(text string) bool {
+	digit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
+	for i := range min(len(text), 16<<10) {
+		if text[i] == ',' && !(digit(i-1) && digit(i+1)) {
+			return false
+		}
+	}
+	return true
 }
 
 // evenly returns how many separators each of the first lines has, 0 if they

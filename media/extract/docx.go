@@ -95,6 +95,12 @@ func (d *docx) readPart(name string) error {
 			return d.table(x)
 		case "sectPr", "sdtPr", "del", "moveFrom":
 			return x.skip()
+		case "oMathPara", "oMath": // beside paragraphs
+			n, err := x.subtree(e)
+			if err != nil {
+				return err
+			}
+			return d.paragraph(&node{kids: []*node{n}})
 		case "altChunk":
 			d.omit(OmitObject, 1)
 			return x.skip()
@@ -116,25 +122,30 @@ func (d *docx) readMargins() error {
 	defer func() { d.rels = main }()
 	var seen []string
 	size := 0
-	for _, name := range names {
-		rels, err := d.relations(name)
-		if err != nil {
-			return err
-		}
-		d.rels = rels
-		err = d.subtrees(name, func(n *node) {
-			s := d.inline(d.runs(n))
-			if s == "" || slices.Contains(seen, s) || len(seen) > 100 || size > 1<<20 {
-				return
-			}
+	var write func(n *node)
+	write = func(n *node) {
+		s := d.inline(d.runs(n))
+		boxes := d.boxes
+		d.boxes = nil
+		if s != "" && !slices.Contains(seen, s) && len(seen) <= 100 && size <= 1<<20 {
 			if len(seen) == 0 {
 				d.o.comment("headers and footers")
 			}
 			seen = append(seen, s)
 			size += len(s)
 			d.o.block(guardLines(s))
-		}, "p")
+		}
+		for _, b := range boxes {
+			b.all("p", write)
+		}
+	}
+	for _, name := range names {
+		rels, err := d.relations(name)
 		if err != nil {
+			return err
+		}
+		d.rels = rels
+		if err = d.subtrees(name, write, "p"); err != nil {
 			return err
 		}
 	}
@@ -195,6 +206,12 @@ func (d *docx) textBoxes(boxes []*node) error {
 				}
 			case "tbl":
 				d.o.table(d.rowsOf(k))
+			}
+		}
+		if more := d.boxes; len(more) > 0 { // in the cells of its tables
+			d.boxes = nil
+			if err := d.textBoxes(more); err != nil {
+				return err
 			}
 		}
 	}
@@ -260,7 +277,9 @@ func (d *docx) table(x *xmlReader) error {
 		}
 	}
 	d.writeTable(rows)
-	return nil
+	boxes := d.boxes
+	d.boxes = nil
+	return d.textBoxes(boxes)
 }
 
 func (d *docx) writeTable(rows [][]string) {

@@ -5,14 +5,17 @@ package extract
 import (
 	"cmp"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // A docxField is a field whose parts are spread over runs.
 type docxField struct {
-	code   strings.Builder
-	result bool // between its separator and its end
+	code   []byte
+	result bool   // between its separator and its end
+	choice string // in a list of choices, which has no text of its own
+	from   int    // the spans before it
 }
 
 // A docxLine collects the spans of one paragraph.
@@ -74,12 +77,12 @@ func (l *docxLine) walk(n *node) {
 }
 
 func (l *docxLine) add(s span) {
-	if len(l.fields) > 0 && !l.fields[len(l.fields)-1].result {
+	if slices.ContainsFunc(l.fields, func(f docxField) bool { return !f.result }) {
 		return // the code of a field is not its text
 	}
 	if s.link = l.link; s.link == "" {
 		for i := len(l.fields) - 1; i >= 0 && s.link == ""; i-- {
-			s.link = fieldLink(l.fields[i].code.String())
+			s.link = fieldLink(string(l.fields[i].code))
 		}
 	}
 	l.spans = append(l.spans, s)
@@ -135,8 +138,8 @@ func (l *docxLine) pieces(r *node, text func(string)) {
 		case "sym":
 			text(l.symbol(k))
 		case "instrText":
-			if n := len(l.fields); n > 0 && l.fields[n-1].code.Len() < 8192 {
-				l.fields[n-1].code.WriteString(k.allText())
+			if n := len(l.fields); n > 0 && len(l.fields[n-1].code) < 8192 {
+				l.fields[n-1].code = append(l.fields[n-1].code, k.allText()...)
 			}
 		case "fldChar":
 			l.field(k)
@@ -169,7 +172,7 @@ func (l *docxLine) field(k *node) {
 	switch k.attr("fldCharType") {
 	case "begin":
 		if len(l.fields) < 32 {
-			l.fields = append(l.fields, docxField{})
+			l.fields = append(l.fields, docxField{from: len(l.spans), choice: choiceOf(k.kid("ffData").kid("ddList"))})
 		}
 		if data := k.kid("ffData"); data != nil {
 			if box := data.kid("checkBox"); box != nil {
@@ -186,9 +189,29 @@ func (l *docxLine) field(k *node) {
 		}
 	case "end":
 		if n := len(l.fields); n > 0 {
-			l.fields = l.fields[:n-1]
+			f := l.fields[n-1]
+			if l.fields = l.fields[:n-1]; f.choice != "" && blank(l.spans[f.from:]) {
+				l.add(plain(f.choice))
+			}
 		}
 	}
+}
+
+// choiceOf returns the entry that is chosen in the list of a form field.
+func choiceOf(list *node) string {
+	if list == nil {
+		return ""
+	}
+	chosen := number(cmp.Or(list.kid("result"), list.kid("default")).attr("val"))
+	for _, k := range list.kids {
+		if k.name == "listEntry" {
+			if chosen == 0 {
+				return k.attr("val")
+			}
+			chosen--
+		}
+	}
+	return ""
 }
 
 // symbol returns a character of a symbol font. Those of Word's bullets and

@@ -53,7 +53,7 @@ func readEPUB(src *source, o *out) error {
 		if err != nil {
 			return err
 		}
-		err = writeHTML(a.budget, o, r)
+		err = writeHTML(a.budget, o, &xhtmlReader{r: r})
 		_ = r.Close()
 		if err != nil {
 			return err

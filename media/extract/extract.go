@@ -121,7 +121,7 @@ func readerOf(mediaType string) reader {
 	office, ok := strings.CutPrefix(mediaType, "application/vnd.openxmlformats-officedocument.")
 	if !ok {
 		office, ok = strings.CutPrefix(mediaType, "application/vnd.ms-")
-		if !ok || !strings.Contains(office, ".macroenabled.12") {
+		if !ok || !strings.Contains(office, ".macroenabled.12") || strings.Contains(office, ".binary.") { // xlsb is no XML
 			return nil
 		}
 	}

@@ -21,7 +21,11 @@ func readHTML(src *source, o *out) error {
 	if err != nil {
 		return err
 	}
-	return writeHTML(src.budget, o, strings.NewReader(text))
+	r := io.Reader(strings.NewReader(text))
+	if src.info.MediaType != "text/html" || strings.HasPrefix(strings.TrimLeft(text, "\uFEFF \r\n\t"), "<?xml") {
+		r = &xhtmlReader{r: r}
+	}
+	return writeHTML(src.budget, o, r)
 }
 
 // maxHTMLDepth is the most that the parser lets elements nest.
@@ -429,6 +433,11 @@ func (w *htmlWriter) table(n *html.Node, look htmlFormat) error {
 					}
 				}
 				row = append(row, text)
+			}
+		}
+		for c := range below { // beside the end of the row
+			if c >= len(row) && below[c] > 0 {
+				below[c]--
 			}
 		}
 		rows = append(rows, row)

@@ -442,6 +442,7 @@ func tidy(s string) string {
 	if clean {
 		return s
 	}
+	s = lineFeeds(s)
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n':

@@ -255,7 +255,7 @@ func (d *odt) rows(n *node) [][]string {
 				continue
 			}
 			var parts []string
-			tc.all("p", func(p *node) {
+			paragraphs(tc, func(p *node) {
 				if s := d.inline(d.spans(p, d.apply(span{}, p.attr("style-name")))); s != "" {
 					parts = append(parts, s)
 				}
@@ -270,8 +270,39 @@ func (d *odt) rows(n *node) [][]string {
 	return rows
 }
 
+// paragraphs calls f with the paragraphs and headings in n.
+func paragraphs(n *node, f func(*node)) {
+	for _, k := range n.kids {
+		if k.name == "p" || k.name == "h" {
+			f(k)
+		} else {
+			paragraphs(k, f)
+		}
+	}
+}
+
+// paragraphEnd is the text of the span between the paragraphs of a frame or a shape in a
+// paragraph.
+const paragraphEnd = "\u2029"
+
 // spans returns the text of a paragraph.
 func (d *odt) spans(n *node, look span) []span {
+	var spans []span
+	broken := true // there is no text since the last new line
+	for _, s := range d.pieces(n, look) {
+		switch {
+		case s.text != paragraphEnd:
+			broken = broken && strings.TrimSpace(s.text) == ""
+			spans = append(spans, s)
+		case !broken:
+			broken = true
+			spans = append(spans, plain("\n"))
+		}
+	}
+	return spans
+}
+
+func (d *odt) pieces(n *node, look span) []span {
 	var spans []span
 	add := func(text string) {
 		s := look
@@ -289,16 +320,20 @@ func (d *odt) spans(n *node, look span) []span {
 		case "line-break":
 			add("\n")
 		case "span":
-			spans = append(spans, d.spans(k, d.apply(look, k.attr("style-name")))...)
+			spans = append(spans, d.pieces(k, d.apply(look, k.attr("style-name")))...)
+		case "p", "h":
+			spans = append(append(append(spans, plain(paragraphEnd)), d.pieces(k, look)...), plain(paragraphEnd))
+		case "ruby-text":
+			add("(" + k.allText() + ")")
 		case "a":
 			inner := look
 			inner.link = linkOf(k.attr("href"))
-			spans = append(spans, d.spans(k, inner)...)
+			spans = append(spans, d.pieces(k, inner)...)
 		case "note":
 			label, text := d.notes.add("")
 			var parts []string
 			k.all("note-body", func(b *node) {
-				b.all("p", func(p *node) { parts = append(parts, d.inline(d.spans(p, span{}))) })
+				paragraphs(b, func(p *node) { parts = append(parts, d.inline(d.spans(p, span{}))) })
 			})
 			*text = cmp.Or(strings.Join(parts, "  \n"), "(empty)")
 			spans = append(spans, raw("[^"+label+"]"))
@@ -307,7 +342,7 @@ func (d *odt) spans(n *node, look span) []span {
 		case "frame":
 			spans = append(spans, d.frame(k, look)...)
 		default:
-			spans = append(spans, d.spans(k, look)...)
+			spans = append(spans, d.pieces(k, look)...)
 		}
 	}
 	return spans
@@ -324,7 +359,7 @@ func (d *odt) frame(k *node, look span) []span {
 		return []span{image(cmp.Or(alt, k.attr("name")), pictureName(img.attr("href"), strings.Contains(img.attr("href"), ":")))}
 	}
 	if box := k.kid("text-box"); box != nil {
-		return append([]span{plain(" ")}, d.spans(box, look)...)
+		return d.pieces(box, look)
 	}
 	if o := k.kid("object"); o != nil {
 		if s, ok := d.formula(o); ok {

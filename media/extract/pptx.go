@@ -65,7 +65,9 @@ func (p *pptx) slide(name string) error {
 	if root.attr("show") == "0" {
 		p.o.comment("this slide is hidden")
 	}
-	p.shapes(root.kid("cSld").kid("spTree"), 0)
+	tree := root.kid("cSld").kid("spTree")
+	p.titles(tree)
+	p.shapes(tree)
 	for _, r := range inOrder(p.rels) {
 		switch {
 		case r.external || !p.has(r.target):
@@ -85,17 +87,9 @@ func (p *pptx) slide(name string) error {
 }
 
 // shapes writes the shapes of a slide or of a group.
-func (p *pptx) shapes(tree *node, depth int) {
+func (p *pptx) shapes(tree *node) {
 	if tree == nil {
 		return
-	}
-	// The title comes first, regardless of its position.
-	if depth == 0 {
-		for _, sp := range tree.kids {
-			if isTitle(sp) {
-				p.o.heading(2, p.allSpans(sp.kid("txBody")))
-			}
-		}
 	}
 	for _, k := range tree.kids {
 		switch k.name {
@@ -104,7 +98,7 @@ func (p *pptx) shapes(tree *node, depth int) {
 				p.body(k.kid("txBody"), isListPlaceholder(k))
 			}
 		case "grpSp":
-			p.shapes(k, depth+1)
+			p.shapes(k)
 		case "pic":
 			props := k.find("cNvPr")
 			target := p.rels[k.find("blip").attr("embed")]
@@ -112,7 +106,25 @@ func (p *pptx) shapes(tree *node, depth int) {
 		case "graphicFrame":
 			p.frame(k)
 		case "AlternateContent":
-			p.shapes(cmp.Or(k.kid("Choice"), k.kid("Fallback")), depth+1)
+			p.shapes(cmp.Or(k.kid("Choice"), k.kid("Fallback")))
+		}
+	}
+}
+
+// titles writes the titles of a slide or of a group, which come first, regardless of
+// their positions.
+func (p *pptx) titles(tree *node) {
+	if tree == nil {
+		return
+	}
+	for _, k := range tree.kids {
+		switch {
+		case isTitle(k):
+			p.o.heading(2, p.allSpans(k.kid("txBody")))
+		case k.name == "grpSp":
+			p.titles(k)
+		case k.name == "AlternateContent":
+			p.titles(cmp.Or(k.kid("Choice"), k.kid("Fallback")))
 		}
 	}
 }
@@ -306,14 +318,18 @@ func (p *pptx) comments(name string) error {
 	if err != nil {
 		return err
 	}
-	root.all("cm", func(cm *node) {
-		text := ""
-		if t := cm.kid("text"); t != nil {
-			text = t.allText()
+	write := func(what string, n *node) {
+		text := n.kid("text").allText()
+		if body := n.kid("txBody"); body != nil {
+			text = plainText(p.allSpans(body))
 		}
 		if text = strings.Join(strings.Fields(text), " "); text != "" {
-			p.o.quote([]span{{text: "Comment:", bold: true}, plain(" " + text)})
+			p.o.quote([]span{{text: what, bold: true}, plain(" " + text)})
 		}
+	}
+	root.all("cm", func(cm *node) {
+		write("Comment:", cm)
+		cm.all("reply", func(r *node) { write("Reply:", r) })
 	})
 	return nil
 }

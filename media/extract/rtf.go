@@ -5,6 +5,7 @@ package extract
 import (
 	"cmp"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,7 @@ type rtfState struct {
 	skip    bool
 	skipUC  int // characters that stand for one of Unicode where that is not read
 	hidden  bool
+	deleted bool // by tracked changes
 	enc     encoding.Encoding
 	inTable bool
 	outline int       // the level of a heading from 1, or 0
@@ -29,12 +31,11 @@ type rtfState struct {
 // An rtfField is a field, such as a link.
 type rtfField struct{ code strings.Builder }
 
-// An rtfNote is a footnote while it is read.
-type rtfNote struct {
+// An rtfAside is a footnote, a text box or a header while it is read.
+type rtfAside struct {
 	depth   int    // of its group
 	outside []span // the paragraph that it stands in
-	label   string
-	text    *string
+	end     func(outside, text []span) []span
 }
 
 // An rtf is a document in RTF while it is read.
@@ -54,7 +55,9 @@ type rtf struct {
 	fontTable bool
 	listOn    bool // the block before was an entry of a list
 	notes     notes
-	open      []rtfNote
+	open      []rtfAside
+	margins   []string // the distinct headers and footers
+	size      int      // bytes of them
 }
 
 // maxSpans bounds the changes of formatting in one paragraph.
@@ -80,6 +83,7 @@ func readRTF(src *source, o *out) error {
 		switch c := data[i]; c {
 		case '{':
 			r.flush()
+			r.drop = 0
 			if len(r.stack) >= 2000 {
 				return tooDeep()
 			}
@@ -89,8 +93,9 @@ func readRTF(src *source, o *out) error {
 			continue
 		case '}':
 			r.flush()
+			r.drop = 0
 			if n := len(r.open); n > 0 && r.open[n-1].depth == len(r.stack) {
-				r.endNote()
+				r.endAside()
 			}
 			if n := len(r.stack); n > 0 {
 				r.state = r.stack[n-1]
@@ -109,10 +114,16 @@ func readRTF(src *source, o *out) error {
 		r.first = false
 	}
 	for len(r.open) > 0 {
-		r.endNote()
+		r.endAside()
 	}
 	r.paragraph()
 	r.endTable()
+	for i, s := range r.margins {
+		if i == 0 {
+			o.comment("headers and footers")
+		}
+		o.block(guardLines(s))
+	}
 	o.writeNotes(&r.notes)
 	return nil
 }
@@ -151,6 +162,10 @@ func (r *rtf) text(s string) {
 	}
 	if r.state.hidden {
 		r.o.omit(OmitHidden, 1)
+		return
+	}
+	if r.state.deleted {
+		r.o.omit(OmitDeleted, 1)
 		return
 	}
 	k := r.state.look
@@ -227,8 +242,7 @@ func (r *rtf) word(word string, value int, has bool) {
 	switch word {
 	case "fonttbl":
 		r.state.skip, r.fontTable = true, true
-	case "colortbl", "stylesheet", "info", "pict", "object", "header", "footer", "headerl", "headerr", "headerf",
-		"footerl", "footerr", "footerf", "annotation", "listtext", "pntext", "themedata", "xmlnstbl", "datastore", "generator", "nonshppict":
+	case "colortbl", "stylesheet", "info", "pict", "object", "annotation", "listtext", "pntext", "themedata", "xmlnstbl", "datastore", "generator", "nonshppict":
 		r.fontTable = r.fontTable && word != "colortbl" && word != "stylesheet"
 		if word == "pict" && !r.state.skip {
 			r.o.omit(OmitPicture, 1)
@@ -243,6 +257,17 @@ func (r *rtf) word(word string, value int, has bool) {
 			return // what stands before an entry of a list is text
 		}
 		r.state.skip = true
+	case "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf":
+		r.aside(r.margin)
+	case "shptxt": // of a text box
+		r.aside(func(outside, text []span) []span {
+			if !blank(outside) {
+				outside = append(outside, plain("\n"))
+			}
+			return append(outside, text...)
+		})
+	case "deleted":
+		r.state.deleted = on
 	case "shppict":
 		r.state.skip = false
 	case "field":
@@ -345,21 +370,45 @@ func (r *rtf) footnote() {
 		r.text(" ")
 		return // its text stays where it is
 	}
-	if r.state.skip = len(r.open) >= 8 || len(r.stack) == 0; r.state.skip {
+	if r.state.skip = len(r.open) >= maxAsides || len(r.stack) == 0; r.state.skip {
 		return
 	}
 	label, text := r.notes.add("")
-	r.open = append(r.open, rtfNote{len(r.stack), r.spans, label, text})
+	r.aside(func(outside, note []span) []span {
+		*text = cmp.Or(r.o.inline(note), "(empty)")
+		return append(outside, raw("[^"+label+"]"))
+	})
+}
+
+// maxAsides bounds the notes and boxes in each other.
+const maxAsides = 8
+
+// aside begins a text apart from that around it: its group has it. At its end, end
+// returns the paragraph around it, from what that has and from the text.
+func (r *rtf) aside(end func(outside, text []span) []span) {
+	if r.state.skip = len(r.open) >= maxAsides || len(r.stack) == 0; r.state.skip {
+		r.o.omit(OmitObject, 1)
+		return
+	}
+	r.open = append(r.open, rtfAside{len(r.stack), r.spans, end})
 	r.spans, r.state.look, r.state.hidden, r.state.inTable = nil, span{}, false, false
 }
 
-// endNote ends the innermost note and puts its mark where it stands.
-func (r *rtf) endNote() {
+func (r *rtf) endAside() {
 	r.flush()
-	n := r.open[len(r.open)-1]
+	a := r.open[len(r.open)-1]
 	r.open = r.open[:len(r.open)-1]
-	*n.text = cmp.Or(r.o.inline(r.spans), "(empty)")
-	r.spans = append(n.outside, raw("[^"+n.label+"]"))
+	r.spans = a.end(a.outside, r.spans)
+}
+
+// margin keeps a header or footer.
+func (r *rtf) margin(outside, text []span) []span {
+	s := r.o.inline(text)
+	if s != "" && !slices.Contains(r.margins, s) && len(r.margins) <= 100 && r.size <= 1<<20 {
+		r.margins = append(r.margins, s)
+		r.size += len(s)
+	}
+	return outside
 }
 
 // endParagraph ends a paragraph, which in a cell or a note is a line.

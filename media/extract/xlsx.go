@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 )
@@ -141,14 +143,50 @@ func richText(n *node) string {
 	for _, k := range n.kids {
 		switch k.name {
 		case "t":
-			b.WriteString(k.allText())
+			b.WriteString(unescaped(k.allText()))
 		case "r":
-			if t := k.kid("t"); t != nil {
-				b.WriteString(t.allText())
-			}
+			b.WriteString(unescaped(k.kid("t").allText()))
 		}
 	}
 	return b.String()
+}
+
+// unescaped returns a text of a workbook with the characters that are written in it as
+// _x000D_, with four digits of UTF-16.
+func unescaped(s string) string {
+	var b strings.Builder
+	for {
+		i := strings.Index(s, "_x")
+		if i < 0 {
+			if b.Len() == 0 {
+				return s
+			}
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:i])
+		if c, ok := escapedUnit(s[i:]); ok {
+			if low, pair := escapedUnit(s[i+7:]); pair && utf16.IsSurrogate(c) {
+				if c = utf16.DecodeRune(c, low); c != utf8.RuneError {
+					i += 7
+				}
+			}
+			b.WriteRune(c)
+			s = s[i+7:]
+			continue
+		}
+		b.WriteString("_x")
+		s = s[i+2:]
+	}
+}
+
+// escapedUnit returns the unit of UTF-16 that s begins with as _xHHHH_.
+func escapedUnit(s string) (rune, bool) {
+	if len(s) < 7 || s[:2] != "_x" || s[6] != '_' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s[2:6], 16, 16)
+	return rune(n), err == nil
 }
 
 // readFormats reads the number format of each cell style.
@@ -393,7 +431,9 @@ func (x *xlsx) value(s *sheet, n *node, row, col int) string {
 		case "0":
 			v = "FALSE"
 		}
-	case "str", "e", "d":
+	case "str":
+		v = unescaped(v)
+	case "e", "d":
 	default:
 		style := number(n.attr("s"))
 		format := ""

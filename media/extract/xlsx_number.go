@@ -14,15 +14,18 @@ import (
 )
 
 // builtInFormats are the number formats that files name by number alone. Those that
-// follow the country of the reader are written as ISO dates.
+// follow the country of the reader are written as ISO dates, with the time if they are
+// times in some countries of East Asia and dates in others.
 var builtInFormats = map[int]string{
 	1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: "$#,##0;-$#,##0", 6: "$#,##0;-$#,##0", 7: "$#,##0.00;-$#,##0.00",
 	8: "$#,##0.00;-$#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 12: "# ?/?", 13: "# ??/??", 14: "yyyy-mm-dd",
 	15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy", 18: "h:mm AM/PM", 19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss",
-	22: "yyyy-mm-dd h:mm", 27: "yyyy-mm-dd", 30: "yyyy-mm-dd", 31: "yyyy-mm-dd", 36: "yyyy-mm-dd", 37: "#,##0;-#,##0",
+	22: "yyyy-mm-dd h:mm", 27: "yyyy-mm-dd", 28: "yyyy-mm-dd", 29: "yyyy-mm-dd", 30: "yyyy-mm-dd", 31: "yyyy-mm-dd", 32: "h:mm", 33: "h:mm:ss",
+	34: "yyyy-mm-dd h:mm", 35: "yyyy-mm-dd h:mm:ss", 36: "yyyy-mm-dd", 37: "#,##0;-#,##0",
 	38: "#,##0;-#,##0", 39: "#,##0.00;-#,##0.00", 40: "#,##0.00;-#,##0.00", 41: "#,##0;-#,##0", 42: "#,##0;-#,##0",
 	43: "#,##0.00;-#,##0.00", 44: "#,##0.00;-#,##0.00", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss.0", 48: "##0.0E+0",
-	49: "@", 50: "yyyy-mm-dd", 57: "yyyy-mm-dd",
+	49: "@", 50: "yyyy-mm-dd", 51: "yyyy-mm-dd", 52: "yyyy-mm-dd", 53: "yyyy-mm-dd", 54: "yyyy-mm-dd", 55: "yyyy-mm-dd h:mm",
+	56: "yyyy-mm-dd h:mm:ss", 57: "yyyy-mm-dd", 58: "yyyy-mm-dd",
 }
 
 // maxDigits is the number of significant digits that Excel computes and shows.

@@ -18,11 +18,18 @@ const (
 )
 
 // Paced ends requests whose body comes too slowly. Only the time in which next
-// waits for the sender counts, and answers may take any time.
+// waits for the sender counts, and next may take any time. It also ends answers on
+// streams of HTTP/2 that the client does not take; [PacedListener] does so for
+// connections.
 func Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
 			r.Body = &pacedBody{ReadCloser: r.Body, control: http.NewResponseController(w), left: bodyPatience}
+		}
+		if r.ProtoMajor >= 2 {
+			s := &pacedStream{w, http.NewResponseController(w)}
+			defer s.allow(0)
+			w = s
 		}
 		next.ServeHTTP(w, r)
 	})

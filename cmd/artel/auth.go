@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -113,10 +114,22 @@ func (c config) proxies() (peer.Trusted, string, error) {
 	return trusted, prefix, nil
 }
 
-// setupURL is where the first administrator is made.
-func setupURL(l net.Addr, code string) string {
-	return "http://" + reachable(l) + "/setup?" + url.Values{"code": {code}}.Encode()
+// prefix is the path below which the server is reached, which was checked.
+func (c config) prefix() string { return strings.TrimSuffix(c.BasePath, "/") }
+
+// setupHost is where the first administrator is made: the first domain of a
+// certificate, or an address of this machine.
+func (c config) setupHost(l net.Addr) string {
+	if len(c.TLS.Domains) == 0 {
+		return reachable(l)
+	}
+	if _, port, err := net.SplitHostPort(l.String()); err == nil && port != "443" {
+		return net.JoinHostPort(c.TLS.Domains[0], port)
+	}
+	return c.TLS.Domains[0]
 }
+
+func setupPath(code string) string { return "/setup?" + url.Values{"code": {code}}.Encode() }
 
 // reachable returns an address of this machine for a listener on all of them.
 func reachable(l net.Addr) string {

@@ -86,11 +86,12 @@ type config struct {
 		Processors []pipeline.Setting `yaml:"processors"` // defaults: id, enabled, config
 		Plugins    []pluginConfig     `yaml:"plugins"`    // processors in other programs
 	} `yaml:"pipeline"`
-	Auth           authConfig `yaml:"auth"`            // who may use the server
-	Hosts          []string   `yaml:"hosts"`           // names of this server beside loopback, which the Host of a request may have
-	TrustedProxies []string   `yaml:"trusted_proxies"` // networks of proxies whose X-Forwarded-* and Forwarded are believed
-	BasePath       string     `yaml:"base_path"`       // below which a proxy serves this server, such as /artel
-	Locale         string     `yaml:"locale"`          // of texts for models: en (default) or zh
+	Auth           authConfig  `yaml:"auth"`            // who may use the server
+	Hosts          []string    `yaml:"hosts"`           // names of this server beside loopback, which the Host of a request may have
+	TrustedProxies []string    `yaml:"trusted_proxies"` // networks of proxies whose X-Forwarded-* and Forwarded are believed
+	TLS            tlsSettings `yaml:"tls"`             // how this server encrypts; default: not
+	BasePath       string      `yaml:"base_path"`       // below which a proxy serves this server, such as /artel
+	Locale         string      `yaml:"locale"`          // of texts for models: en (default) or zh
 	Log            struct {
 		Level  slog.Level `yaml:"level"`  // debug, info (default), warn, error
 		Format string     `yaml:"format"` // json (default) or text
@@ -224,6 +225,9 @@ func (c *config) check() error {
 	}
 	if _, err := peer.ParseTrusted(c.TrustedProxies); err != nil {
 		return fmt.Errorf("trusted_proxies: %w", err)
+	}
+	if err := c.TLS.check(); err != nil {
+		return err
 	}
 	if _, err := peer.ParsePrefix(c.BasePath); err != nil {
 		return fmt.Errorf("base_path is %q: %w", artel.Shorten(c.BasePath, 80), err)

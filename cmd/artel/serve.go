@@ -46,6 +46,7 @@ configuration. Without any, the built-in demo answers.`,
 			if err != nil {
 				return err
 			}
+			conf.Hosts = append(conf.Hosts, conf.TLS.Domains...)
 			who, err := at.access(conf.Auth, conf.Hosts)
 			if err != nil {
 				return err
@@ -107,14 +108,18 @@ func serve(ctx context.Context, addr string, o serverOptions, ready func(url, se
 // announce reports the address, and where the first administrator is made if
 // a login is needed and there is none.
 func (s *server) announce(at net.Addr, o serverOptions, ready func(url, setup string)) {
-	if o.access.Exposed {
-		s.log.Warn("other machines can reach this server; it does not encrypt, so put a proxy with TLS in front of it", "address", at.String())
+	if o.access.Exposed && s.tls == nil {
+		s.log.Warn("other machines can reach this server without TLS: passwords and tokens travel readable; set tls, or put a proxy with TLS in front of it", "address", at.String())
+	}
+	scheme := "http://"
+	if s.tls != nil {
+		scheme = "https://"
 	}
 	setup := ""
 	if !s.app.Access.Open() && !s.app.Access.HasUsers() {
-		setup = setupURL(at, s.app.Access.NewSetupCode())
+		setup = scheme + o.config.setupHost(at) + o.config.prefix() + setupPath(s.app.Access.NewSetupCode())
 	}
-	ready("http://"+at.String(), setup)
+	ready(scheme+at.String()+o.config.prefix(), setup)
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {

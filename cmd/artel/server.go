@@ -56,6 +56,7 @@ type server struct {
 	findings []model.Finding                     // results of discovery
 	config   config
 	http     *http.Client // to model services
+	tls      *encryption  // nil: none
 	log      *slog.Logger
 	reap     func(context.Context) // deletes uploaded files at services after they are deleted here, until the context ends
 	close    []func() error        // in opening order
@@ -90,6 +91,9 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	}
 	agents, err := o.config.agents()
 	if err != nil {
+		return err
+	}
+	if s.tls, err = o.config.encryption(o.data, s.log); err != nil {
 		return err
 	}
 	tools, agents, err := o.config.tools(agents, os.Getenv)
@@ -184,6 +188,9 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return err
 	}
+	if s.tls != nil {
+		known = remembered(known)
+	}
 	s.handler = httpapi.FromProxies(s.metrics.HTTP(httpapi.GuardAllowing(httpapi.Paced(withID(known)), origins.Allow, o.config.Hosts...), faceOf), proxies, prefix)
 	return nil
 }
@@ -216,14 +223,10 @@ func (s *server) logRequest(ctx context.Context, e gateway.Entry) {
 func (s *server) serve(ctx context.Context, l net.Listener) error {
 	streams, stopStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopStreams()
-	h := &http.Server{
-		Handler:           s.handler,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		BaseContext:       func(net.Listener) context.Context { return streams },
-		ConnContext:       withAddress,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
-	}
+	h := httpServer(s.handler, s.log)
+	h.BaseContext = func(net.Listener) context.Context { return streams }
+	h.ConnContext = withAddress
+	l = httpapi.PacedListener(l)
 	defer raiseHeap()()
 	background, stopBackground := context.WithCancel(ctx)
 	defer stopBackground()
@@ -240,8 +243,20 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	wg.Go(func() { s.metrics.CountBlobs(background, s.blobs, s.log) })
 	gone := make(chan error, 1)
 	wg.Go(func() { gone <- s.watchData(background) })
-	failed := make(chan error, 1)
-	wg.Go(func() { failed <- h.Serve(l) })
+	failed := make(chan error, 2)
+	if s.tls == nil {
+		wg.Go(func() { failed <- h.Serve(l) })
+	} else {
+		h.TLSConfig = s.tls.config
+		wg.Go(func() { failed <- h.ServeTLS(l, "", "") })
+		if s.tls.http != "" {
+			wg.Go(func() {
+				if err := s.tls.serveHTTP(background, s.log); err != nil {
+					failed <- err
+				}
+			})
+		}
+	}
 	var err error
 	select {
 	case err = <-failed:
@@ -260,6 +275,17 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	err = errors.Join(err, s.app.GatewayLog.Flush(grace)) // requests up to now
 	wg.Wait()
 	return err
+}
+
+// httpServer returns a server with limits for headers and idle connections.
+func httpServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second, // TLS too
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
 }
 
 // watchData returns an error if the database file is no longer at its path:

@@ -72,6 +72,7 @@ const (
 	NotAllowed       Problem = "not_allowed"        // the key is refused; Detail: the status
 	BadAnswer        Problem = "bad_answer"         // unexpected response; Detail: the status if not 2xx
 	OtherServer      Problem = "other_server"       // another program at the address
+	Untrusted        Problem = "untrusted"          // the file is not trusted; Detail: the settings in it that are not used
 	Unreadable       Problem = "unreadable"         // the file cannot be read now; its last content still applies; Detail: why
 	NoAnswer         Problem = "no_answer"          // timeout or failed connection; Detail: the error
 )

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"reflect"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -49,6 +50,9 @@ func (s *server) lookForServices(c config) error {
 		for _, w := range f.Warnings() {
 			s.log.Warn("configuration: " + w)
 		}
+	}
+	if len(c.withheld) > 0 {
+		findings = append(findings, model.Finding{Source: model.InConfiguration, Place: c.file(), Found: model.FoundNothing, Problem: model.Untrusted, Detail: strings.Join(c.withheld, ", ")})
 	}
 	opened, doors := model.Discover(os.Getenv, model.Dialects()...)
 	s.config, s.found, s.findings, s.named = c, append(configured, opened...), append(findings, doors...), nil

@@ -64,6 +64,9 @@ func TestFolderIsNotTrusted(t *testing.T) {
 	if got := body(t, p.url+"/api/v1/services"); strings.Contains(got, "steal") {
 		t.Errorf("services: %s", got)
 	}
+	if got := body(t, p.url+"/api/v1/findings"); !strings.Contains(got, `"problem":"untrusted","detail":"services, permissions, mcp"`) {
+		t.Errorf("the page cannot say why the services are missing: %s", got)
+	}
 	if got := lost(); strings.Contains(got, "AKIA") {
 		t.Errorf("sent: %s", got)
 	}

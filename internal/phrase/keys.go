@@ -298,22 +298,24 @@ const PageWayTokens, PageWayTranscribed, PageWayWhy, PageWelcome, PageWhat, Page
 
 const PageWhyDialectUnknown, PageWhyIDTaken, PageWhyNoAnswer, PageWhyNoBaseURL, PageWhyNoID, PageWhyNoModel, PageWhyNoObject, PageWhyNotAllowed Key = "page.why_dialect_unknown", "page.why_id_taken", "page.why_no_answer", "page.why_no_base_url", "page.why_no_id", "page.why_no_model", "page.why_no_object", "page.why_not_allowed"
 
-const PageWhyNotListening, PageWhyOtherServer, PageWhyTooManyModels, PageWhyUnreadable, PageWindowLast, PageWindowLastTokens, PageWindowLeft, PageWindowLook Key = "page.why_not_listening", "page.why_other_server", "page.why_too_many_models", "page.why_unreadable", "page.window_last", "page.window_last_tokens", "page.window_left", "page.window_look"
+const PageWhyNotListening, PageWhyOtherServer, PageWhyTooManyModels, PageWhyUnreadable, PageWhyUntrusted, PageWindowLast, PageWindowLastTokens, PageWindowLeft Key = "page.why_not_listening", "page.why_other_server", "page.why_too_many_models", "page.why_unreadable", "page.why_untrusted", "page.window_last", "page.window_last_tokens", "page.window_left"
 
-const PageWindowNear, PageWindowOf, PageWindowOver, PageWindowPending, PageWindowProblem, PageWindowTokens, PageWinnerAgent, PageWinnerDefault Key = "page.window_near", "page.window_of", "page.window_over", "page.window_pending", "page.window_problem", "page.window_tokens", "page.winner_agent", "page.winner_default"
+const PageWindowLook, PageWindowNear, PageWindowOf, PageWindowOver, PageWindowPending, PageWindowProblem, PageWindowTokens, PageWinnerAgent Key = "page.window_look", "page.window_near", "page.window_of", "page.window_over", "page.window_pending", "page.window_problem", "page.window_tokens", "page.winner_agent"
 
-const PageWinnerDeployment, PageWinnerModel, PageWorking, PageYes, PageYesterday, PageYou, PageZoom, PageZoomFit Key = "page.winner_deployment", "page.winner_model", "page.working", "page.yes", "page.yesterday", "page.you", "page.zoom", "page.zoom_fit"
+const PageWinnerDefault, PageWinnerDeployment, PageWinnerModel, PageWorking, PageYes, PageYesterday, PageYou, PageZoom Key = "page.winner_default", "page.winner_deployment", "page.winner_model", "page.working", "page.yes", "page.yesterday", "page.you", "page.zoom"
 
-const PageZoomIn, PageZoomOut, ReminderCut, ReminderInventory, ReminderMore, ReminderNoArtifacts, ReminderNoPlan, ReminderPlan Key = "page.zoom_in", "page.zoom_out", "reminder.cut", "reminder.inventory", "reminder.more", "reminder.no_artifacts", "reminder.no_plan", "reminder.plan"
+const PageZoomFit, PageZoomIn, PageZoomOut, ReminderCut, ReminderInventory, ReminderMore, ReminderNoArtifacts, ReminderNoPlan Key = "page.zoom_fit", "page.zoom_in", "page.zoom_out", "reminder.cut", "reminder.inventory", "reminder.more", "reminder.no_artifacts", "reminder.no_plan"
 
-const ReminderTime, RouteContent, RouteCrowded, RouteDescribed, RouteNoID, RouteNoName, RouteNoNamePicture, RouteReadable Key = "reminder.time", "route.content", "route.crowded", "route.described", "route.no_id", "route.no_name", "route.no_name_picture", "route.readable"
+const ReminderPlan, ReminderTime, RouteContent, RouteCrowded, RouteDescribed, RouteNoID, RouteNoName, RouteNoNamePicture Key = "reminder.plan", "reminder.time", "route.content", "route.crowded", "route.described", "route.no_id", "route.no_name", "route.no_name_picture"
 
-const RouteSeeAgain, RouteStale, RouteUnreadable, SelectorAsk, TitleAsk, ToolBadArguments, ToolCutOff, ToolCutOffDone Key = "route.see_again", "route.stale", "route.unreadable", "selector.ask", "title.ask", "tool.bad_arguments", "tool.cut_off", "tool.cut_off_done"
+const RouteReadable, RouteSeeAgain, RouteStale, RouteUnreadable, SelectorAsk, TitleAsk, ToolBadArguments, ToolCutOff Key = "route.readable", "route.see_again", "route.stale", "route.unreadable", "selector.ask", "title.ask", "tool.bad_arguments", "tool.cut_off"
 
-const ToolDenied, ToolDeniedBecause, ToolEffectDenied, ToolNoResult, ToolNotFound, ToolNotMade, ToolOffloaded, ToolOffloadedGap Key = "tool.denied", "tool.denied_because", "tool.effect_denied", "tool.no_result", "tool.not_found", "tool.not_made", "tool.offloaded", "tool.offloaded_gap"
+const ToolCutOffDone, ToolDenied, ToolDeniedBecause, ToolEffectDenied, ToolNoResult, ToolNotFound, ToolNotMade, ToolOffloaded Key = "tool.cut_off_done", "tool.denied", "tool.denied_because", "tool.effect_denied", "tool.no_result", "tool.not_found", "tool.not_made", "tool.offloaded"
 
-const ToolSubagentFailed, ToolSubagentSaid, ToolTooLong, ToolUnanswered, ToolUnknown, WhyBlank, WhyChanged, WhyCut Key = "tool.subagent_failed", "tool.subagent_said", "tool.too_long", "tool.unanswered", "tool.unknown", "why.blank", "why.changed", "why.cut"
+const ToolOffloadedGap, ToolSubagentFailed, ToolSubagentSaid, ToolTooLong, ToolUnanswered, ToolUnknown, WhyBlank, WhyChanged Key = "tool.offloaded_gap", "tool.subagent_failed", "tool.subagent_said", "tool.too_long", "tool.unanswered", "tool.unknown", "why.blank", "why.changed"
 
-const WhyDropped, WhyFileConverted, WhyFileDescribed, WhyFileExtracted, WhyFileNative, WhyFileTranscribed, WhyLater, WhyMerged Key = "why.dropped", "why.file_converted", "why.file_described", "why.file_extracted", "why.file_native", "why.file_transcribed", "why.later", "why.merged"
+const WhyCut, WhyDropped, WhyFileConverted, WhyFileDescribed, WhyFileExtracted, WhyFileNative, WhyFileTranscribed, WhyLater Key = "why.cut", "why.dropped", "why.file_converted", "why.file_described", "why.file_extracted", "why.file_native", "why.file_transcribed", "why.later"
 
-const WhyMuted, WhyNotAttached, WhyNotHere, WhyOtherAgent, WhyOtherBranch, WhyRemoved, WhySent, WhySummarized Key = "why.muted", "why.not_attached", "why.not_here", "why.other_agent", "why.other_branch", "why.removed", "why.sent", "why.summarized"
+const WhyMerged, WhyMuted, WhyNotAttached, WhyNotHere, WhyOtherAgent, WhyOtherBranch, WhyRemoved, WhySent Key = "why.merged", "why.muted", "why.not_attached", "why.not_here", "why.other_agent", "why.other_branch", "why.removed", "why.sent"
+
+const WhySummarized Key = "why.summarized"

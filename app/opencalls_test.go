@@ -125,6 +125,7 @@ func TestCallsHaveResultsAtEveryEnd(t *testing.T) {
 					}
 				}
 				if tt.cancel {
+					synctest.Wait() // the calls beside the one that waits have ended
 					if _, err := b.Runs.Cancel(apptest.Context(t), r.ID); err != nil {
 						t.Fatal(err)
 					}

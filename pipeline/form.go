@@ -273,7 +273,14 @@ func (d *Draft) renderDoubtful(ctx context.Context, s source, r artel.Route, pag
 		if err != nil {
 			return out, err
 		}
-		text, form := inlineText(s.media, ", read from its pages by "+string(w.Service), w.Text, inline)
+		origin := ", read from its pages by " + string(w.Service)
+		if next := rendition.After(rendition.MaxPages, pages); next != "" {
+			origin += fmt.Sprintf("; pages %d to %d of %d are missing", rendition.MaxPages+1, pages, pages)
+			if !s.media.Ref.IsBlob() && d.hasTool("get_artifact") {
+				origin += fmt.Sprintf(", get_artifact(ref='%s', pages='%s') reads on", s.media.Ref.Artifact, next)
+			}
+		}
+		text, form := inlineText(s.media, origin, w.Text, inline)
 		form.Service, form.Cut = w.Service, form.Cut || pages > rendition.MaxPages
 		out.text, out.sent = text, &form
 	}

@@ -69,6 +69,11 @@ func TestScansAreRead(t *testing.T) {
 	if len(calls) != 2 || calls[0].Request == nil {
 		t.Errorf("%d calls", len(calls))
 	}
+	in = w.asked(service(0), w.upload("long.pdf", mediatest.Scan(22)))
+	render(&in)
+	if got, want := text(build(t, in)), "read from its pages by eye; pages 21 to 22 of 22 are missing"; !strings.Contains(got, want) {
+		t.Errorf("%q is missing in %.300s", want, got)
+	}
 	in = w.asked(service(0), file)
 	w.drawsPages(rendition.Options{})(&in)
 	r := build(t, in)

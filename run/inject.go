@@ -3,8 +3,10 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -213,7 +215,12 @@ func (x *execution) closeNotes(tx store.Tx) error {
 	return err
 }
 
-// newestMessage returns the newest stored message of the run.
+// maxFollowed is how many messages of a run an update follows to the newest one.
+const maxFollowed = 16
+
+// newestMessage returns the newest stored message of the run, for an update. If it is
+// more than maxFollowed messages behind the last one that was found, the error is an
+// [*unreadError].
 func (x *execution) newestMessage(tx store.Tx) (artel.MessageID, error) {
 	c, err := tx.Conversations.Get(x.run.Conversation)
 	if err != nil {
@@ -224,24 +231,38 @@ func (x *execution) newestMessage(tx store.Tx) (artel.MessageID, error) {
 			return m.ID, nil
 		}
 	}
-	tip := x.run.Message
-	for { // a person looks at another branch: follow the run's own messages
+	tip, ended, err := x.follow(tx, cmp.Or(x.newest, x.run.Message), maxFollowed)
+	if err == nil && !ended {
+		err = &unreadError{func(tx store.Tx) (err error) {
+			x.newest, _, err = x.follow(tx, tip, math.MaxInt)
+			return err
+		}}
+	}
+	return tip, err
+}
+
+// follow returns the newest message of the run behind its message tip, at most steps
+// behind it, and whether none is newer. While the user looks at another branch, the
+// conversation does not tell it.
+func (x *execution) follow(tx store.Tx, tip artel.MessageID, steps int) (newest artel.MessageID, ended bool, err error) {
+	for range steps {
 		children, err := tx.Messages.Children(x.run.Conversation, tip)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		before := tip
 		for _, id := range children[before] {
 			m, err := tx.Messages.Get(id)
 			if err != nil {
-				return "", err
+				return "", false, err
 			}
 			if m.Run == x.run.ID {
 				tip = id
 			}
 		}
 		if tip == before {
-			return tip, nil
+			return tip, true, nil
 		}
 	}
+	return tip, false, nil
 }

@@ -564,6 +564,7 @@ type execution struct {
 	tried, others    []artel.ServiceID                 // services that it has tried, and may try
 	branches         branches                          // that its updates have needed
 	ending           *resumeState                      // that its updates have needed; nil: none yet
+	newest           artel.MessageID                   // a message of the run near its newest; "": its own
 	asked            map[artel.CallID]string           // notes of the questions of its thread; nil: not read
 	restorable       map[artel.Ref]artifact.Restorable // attachments that its start has needed
 	selection        *selection                        // among which its service is chosen; nil: it is chosen

@@ -48,7 +48,10 @@ func (v view) showFile(ctx context.Context, out *Viewer, number int, tab string)
 	case err == nil:
 		text, cut := shorten(commentLine.ReplaceAllString(d.Text, "*$1*"))
 		out.Value, out.Cut = Value{}, cut
-		out.Blocks, out.Extracted = v.blocks("viewer-body", text), true
+		out.Blocks, out.Extracted = v.blocks("viewer-body", text), phrase.PageExtracted
+		if d.Doubt != "" { // models do not get it if they can get anything better
+			out.Extracted = phrase.PageExtractedDoubtful
+		}
 		return nil
 	case errors.Is(err, artel.Unsupported), errors.Is(err, artel.Invalid), errors.Is(err, artel.TooLarge):
 		if out.Problem = err.Error(); shown {

@@ -194,10 +194,10 @@ type Viewer struct {
 	SizeText  string
 	By        string
 	Value     Value
-	Blocks    Blocks // Markdown, instead of Value
-	Cut       string // size of the shown beginning; "": all
-	Extracted bool   // Blocks is text extracted from a document
-	Problem   string // why a document has no text; "": it has, or it was not requested
+	Blocks    Blocks     // Markdown, instead of Value
+	Cut       string     // size of the shown beginning; "": all
+	Extracted phrase.Key // what Blocks is, if it is text extracted from a document
+	Problem   string     // why a document has no text; "": it has, or it was not requested
 	Tabs      []Tab
 	FileURL   string // of the bytes
 	TextURL   string // of the text as JSON; "": not a text

@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/media/mediatest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
 )
@@ -299,4 +300,21 @@ func TestNarrowSheet(t *testing.T) {
 	b.Do(press(kb.Escape))
 	b.Until(`!document.getElementById("panel").checkVisibility() && !document.getElementById("main").inert && document.activeElement.id === "panel-toggle"`)
 	b.Until(`location.pathname === "/c/` + string(c) + `"`)
+}
+
+// The text of a scan is not said to be what models read.
+func TestScanSaysWhoReadsItsText(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, script(t, "-- turn 1 --\nI have it.\n"))
+	report, err := os.ReadFile(sample(t, "report.pdf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.send(t, "look at these", map[string]string{"scan.pdf": string(mediatest.Scan(1)), "report.pdf": string(report)})
+	for name, doubtful := range map[string]bool{"scan.pdf": true, "report.pdf": false} {
+		page := s.open(t, "/c/"+string(c)+"/a/"+name+"?view=text").body
+		if strings.Contains(page, "as models and searches read it") == doubtful || strings.Contains(page, "is missing or doubtful. Instead, models get") != doubtful {
+			t.Errorf("%s: doubtful %v is not what the page says", name, doubtful)
+		}
+	}
 }

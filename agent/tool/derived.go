@@ -10,6 +10,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/model/rendition"
 )
 
 // resolveText resolves a ref to a target with text: for a document, the
@@ -100,7 +101,12 @@ func unreadableDocument(err error) bool {
 func (f target) origin() string {
 	switch {
 	case f.words != nil && f.derived != nil:
-		return fmt.Sprintf(` derived="%s, recognised on its pages by %s" pages="%d"`, f.derived.MediaType, attribute(string(f.words.Service)), f.derived.Pages)
+		s := fmt.Sprintf(` derived="%s, recognised on its pages by %s" pages="%d"`, f.derived.MediaType, attribute(string(f.words.Service)), f.derived.Pages)
+		if next := rendition.After(rendition.MaxPages, f.derived.Pages); next != "" {
+			s += fmt.Sprintf(` cut="true" note="pages %d to %d are missing; get_artifact(ref='%s', pages='%s') reads on"`,
+				rendition.MaxPages+1, f.derived.Pages, attribute(f.media().Ref.String()), next)
+		}
+		return s
 	case f.words != nil:
 		return fmt.Sprintf(` derived="text/plain, put into words by %s"`, attribute(string(f.words.Service)))
 	case f.derived == nil:
@@ -131,7 +137,7 @@ func readFacts(f target) map[string]any {
 	}
 	switch {
 	case f.words != nil && f.derived != nil:
-		m["derived"] = map[string]any{"media_type": f.derived.MediaType, "pages": f.derived.Pages, "service": f.words.Service, "recognised": true}
+		m["derived"] = map[string]any{"media_type": f.derived.MediaType, "pages": f.derived.Pages, "service": f.words.Service, "recognised": true, "cut": f.derived.Pages > rendition.MaxPages}
 	case f.words != nil:
 		m["derived"] = map[string]any{"media_type": "text/plain", "service": f.words.Service}
 	}

@@ -25,7 +25,7 @@ var getDoc string
 type getArgs struct {
 	Ref   string   `json:"ref" jsonschema:"id, id@version or blob:…"`
 	Forms []string `json:"forms,omitempty"`
-	Pages string   `json:"pages,omitempty" jsonschema:"of a PDF, as pictures: 3 or 21-24"`
+	Pages string   `json:"pages,omitempty" jsonschema:"of a PDF, as pictures, or of a scan as text: 3 or 21-24"`
 }
 
 func getArtifact() Tool {

@@ -129,12 +129,22 @@ func TestScansAreRecognised(t *testing.T) {
 	if len(calls) != 1 {
 		t.Errorf("asked %d times", len(calls))
 	}
+	b.upload("long.pdf", mediatest.Scan(23))
+	if got := read("long.pdf").Content; !strings.Contains(got, ` cut="true" note="pages 21 to 23 are missing; get_artifact(ref='artifact:`+string(b.env.Conversation)+`/long.pdf@1', pages='21-23') reads on"`) || !strings.Contains(got, "pages 21 to 23 were not read") {
+		t.Errorf("got %s", got)
+	}
+	if got := b.ok("get_artifact", m{"ref": "artifact:long.pdf@1", "pages": "22-40"}); !strings.Contains(got.Content, "<!-- page 22 -->") || !strings.Contains(got.Content, "<!-- page 23 -->") || strings.Contains(got.Content, "not read") {
+		t.Errorf("got %s", got.Content)
+	}
+	b.refused("get_artifact", m{"ref": "long.pdf", "pages": "24"}, "no page 24", "has 23")
+	b.refused("get_artifact", m{"ref": "report.pdf", "pages": "1"}, "sees no pictures")
+	asked := len(calls)
 	for _, args := range []m{{"pattern": "<!-- page 1 -->"}, {"pattern": "<!-- page 1 -->", "id": "other.pdf"}} {
 		if got := b.ok("grep_artifacts", args).Content; !strings.Contains(got, "other.pdf:1:") || !strings.Contains(got, "other.pdf (application/pdf)") {
 			t.Errorf("what was recognised is searched: %s", got)
 		}
 	}
-	if got := read("report.pdf").Content; len(calls) != 1 || strings.Contains(got, "recognised") {
+	if got := read("report.pdf").Content; len(calls) != asked || strings.Contains(got, "recognised") {
 		t.Errorf("a PDF with text needs no service: %s", got)
 	}
 }

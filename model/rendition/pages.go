@@ -120,6 +120,18 @@ func Draw(ctx context.Context, engine *pdf.Engine, src io.ReaderAt, size int64, 
 	return all, nil
 }
 
+// After returns the pages that follow page last of a document of some pages, as
+// [ParsePages] reads them; "" if there are none.
+func After(last, pages int) string {
+	switch {
+	case last >= pages:
+		return ""
+	case last+1 == pages:
+		return strconv.Itoa(pages)
+	}
+	return fmt.Sprintf("%d-%d", last+1, min(pages, last+MaxPages))
+}
+
 // ParsePages reads a page, "3", or a range, "21-24", of at most [MaxPages] pages counted from
 // 1. Errors are of kind Invalid, or TooLarge for a longer range.
 func ParsePages(s string) (first, last int, err error) {
@@ -147,30 +159,36 @@ const scanPrompt = "This is a page of a scanned document. Write down all text on
 // scanOutput limits the text of a page, in tokens.
 const scanOutput = 4000
 
-// readPages returns the text of the first pages of a PDF, at most [MaxPages], as the caption
-// service reads them from their pictures, under comments with their numbers. Each page is
-// stored as a rendition of its own. s.Pages is how many the document has; 0: not known.
-func (m *Maker) readPages(ctx context.Context, owner artel.Owner, s Source) (Text, error) {
+// Words returns the text of the pages from first to last of a PDF, those that exist and at
+// most [MaxPages], as the caption service reads them from their pictures, under comments
+// with their numbers. Each page is stored as a rendition of its own. s.Pages is how many the
+// document has; 0: one. Errors are of kind Unsupported without such a service, NotFound if
+// there is no first page, or those of [Pages.Picture] and [model.Caller.Call].
+func (p *Pages) Words(ctx context.Context, owner artel.Owner, s Source, first, last int) (Text, error) {
+	m, pages := p.m, max(s.Pages, 1)
+	if first < 1 || first > pages {
+		return Text{}, artel.Errorf(artel.NotFound, "rendition.Words", string(s.Digest), "there is no page %d; the document has %d", first, pages)
+	}
 	id, ok := m.Captioner()
 	if !ok {
 		return Text{}, artel.Errorf(artel.Unsupported, "rendition.Words", string(s.Digest), "no service that reads scans is configured (caption.service)")
 	}
-	pages := max(s.Pages, 1)
-	texts := make([]string, min(pages, MaxPages))
+	last = min(last, pages, first+MaxPages-1)
+	texts := make([]string, last-first+1)
 	g, within := errgroup.WithContext(ctx)
 	g.SetLimit(calls)
 	for i := range texts {
 		g.Go(func() error {
-			t, err := m.readPage(within, owner, s, i+1, id)
-			texts[i] = fmt.Sprintf("<!-- page %d -->\n\n%s", i+1, t.Text)
+			t, err := m.readPage(within, owner, s, first+i, id)
+			texts[i] = fmt.Sprintf("<!-- page %d -->\n\n%s", first+i, t.Text)
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return Text{}, err
 	}
-	if pages > len(texts) {
-		texts = append(texts, fmt.Sprintf("<!-- cut here: pages %d to %d were not read -->", len(texts)+1, pages))
+	if pages > last {
+		texts = append(texts, fmt.Sprintf("<!-- cut here: pages %d to %d were not read -->", last+1, pages))
 	}
 	return Text{strings.Join(texts, "\n\n") + "\n", id}, nil
 }

@@ -62,7 +62,7 @@ func (m *Maker) Words(ctx context.Context, owner artel.Owner, s Source) (Text, e
 	case s.Kind == artel.KindImage:
 		return m.Caption(ctx, owner, s)
 	case s.MediaType == typePDF:
-		return m.readPages(ctx, owner, s)
+		return m.Pages().Words(ctx, owner, s, 1, MaxPages)
 	}
 	return m.Transcript(ctx, owner, s)
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"mime"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -358,6 +359,14 @@ func nearestKey(key string, known []string) string {
 			return k
 		}
 	}
+	for _, meant := range [][2]string{ // the names that other programs use
+		{"provider", "dialect"}, {"type", "dialect"}, {"format", "dialect"}, {"protocol", "dialect"}, {"url", "baseURL"}, {"endpoint", "baseURL"},
+		{"host", "baseURL"}, {"apibase", "baseURL"}, {"address", "baseURL"}, {"key", "apiKey"}, {"token", "apiKey"}, {"secret", "apiKey"},
+	} {
+		if meant[0] == fold(key) && slices.Contains(known, meant[1]) {
+			return meant[1]
+		}
+	}
 	return Nearest(key, known)
 }
 
@@ -499,6 +508,37 @@ func (e *entry) given(key string) (int64, bool) {
 		return 0, false
 	}
 	return int64(f), true
+}
+
+// ParseEntry makes a service of one entry like [ParseServices], and refuses what that
+// reports: the error of kind Invalid holds [Flaws]. Variables of the environment are
+// not expanded and the credentials of the machine not used, because entries that do
+// not come from a file of the machine must not read either.
+func ParseEntry(fields map[string]any, origin string) (Service, error) {
+	f := Finding{Source: Stored, Place: origin}
+	s, ok := f.read(fields, func(string) string { return "" })
+	flaws := slices.Clone(Flaws(f.Flaws))
+	for i, flaw := range flaws {
+		if flaw.Code == EmptyVariable {
+			flaws[i].Code = OnlyInFiles
+		}
+	}
+	if s.Auth.Kind != AuthKey {
+		flaws = append(flaws, Flaw{Code: OnlyInFiles, Key: "auth"})
+	}
+	if u, err := url.Parse(s.BaseURL); s.BaseURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		flaws = append(flaws, Flaw{Code: WrongType, Key: "baseURL", Value: wantAddress})
+	}
+	switch {
+	case !ok && !slices.ContainsFunc(flaws, func(f Flaw) bool { return f.Key == "id" }):
+		flaws = append(flaws, Flaw{Code: WrongType, Key: "id", Value: wantText})
+	case f.Problem == DialectUnknown:
+		flaws = append(flaws, Flaw{Code: UnknownWord, Key: "dialect", Value: f.Detail})
+	}
+	if len(flaws) > 0 {
+		return s, &artel.Error{Op: "model.ParseEntry", Subject: artel.Shorten(string(s.ID), 60), Kind: artel.Invalid, Err: flaws}
+	}
+	return s, nil
 }
 
 // Nearest returns the most similar known word, or "" if more than a third of the

@@ -217,9 +217,7 @@ func askAnthropic(ctx context.Context, client *http.Client, s Service, root stri
 		} `json:"capabilities"`
 	}
 	c := TextOnly()
-	err := askWith(ctx, client, s, root+"/v1/models/"+url.PathEscape(s.Model), nil, &m, map[string]string{
-		"X-Api-Key": s.APIKey.Reveal(), "Anthropic-Version": "2023-06-01",
-	})
+	err := askWith(ctx, client, s, root+"/v1/models/"+url.PathEscape(s.Model), nil, &m, anthropicHeaders(s))
 	if err != nil {
 		return c, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/internal/fetch"
@@ -37,6 +38,7 @@ type FindingSource string
 // The sources, in order of preference.
 const (
 	InConfiguration FindingSource = "configuration"
+	Stored          FindingSource = "stored" // added by an administrator at run time
 	InEnvironment   FindingSource = "environment"
 	OnMachine       FindingSource = "machine" // servers on this machine
 	BuiltIn         FindingSource = "built_in"
@@ -74,6 +76,8 @@ const (
 	OtherServer      Problem = "other_server"       // another program at the address
 	Untrusted        Problem = "untrusted"          // the file is not trusted; Detail: the settings in it that are not used
 	Unreadable       Problem = "unreadable"         // the file cannot be read now; its last content still applies; Detail: why
+	SecretUnreadable Problem = "secret_unreadable"  // the stored key cannot be decrypted; Detail: why
+	Disabled         Problem = "disabled"           // an administrator has switched the service off
 	NoAnswer         Problem = "no_answer"          // timeout or failed connection; Detail: the error
 )
 
@@ -100,6 +104,7 @@ const (
 	EmptyVariable FlawCode = "empty_variable" // Value: the name of the variable
 	UnknownWord   FlawCode = "unknown_word"   // Value: the ignored word
 	NoMediaType   FlawCode = "no_media_type"  // Value: the ignored value
+	OnlyInFiles   FlawCode = "only_in_files"  // refused of [ParseEntry]; Value: the name of a variable, or empty
 )
 
 // String returns f in English, for logs.
@@ -118,12 +123,31 @@ func (f Flaw) String() string {
 		return fmt.Sprintf("%s: %q is not one of the words for it and is left out", f.Key, f.Value)
 	case NoMediaType:
 		return fmt.Sprintf("%s: %q is no media type and is left out", f.Key, f.Value)
+	case OnlyInFiles:
+		if f.Value != "" {
+			return fmt.Sprintf("%s: variables of the environment such as %s can only be used in artel.yaml; give the value itself", f.Key, f.Value)
+		}
+		return fmt.Sprintf("%s can only be set in artel.yaml, because it uses the credentials of the machine", f.Key)
 	}
 	return string(f.Code) + " " + f.Key
 }
 
+// Flaws are the flaws of one entry, as the error of [ParseEntry].
+type Flaws []Flaw
+
+// Error lists them.
+func (f Flaws) Error() string {
+	all := make([]string, len(f))
+	for i, one := range f {
+		all[i] = one.String()
+	}
+	return strings.Join(all, "; ")
+}
+
 func wanted(kind string) string {
 	switch kind {
+	case wantAddress:
+		return "an address like https://api.example/v1, without a user and a query,"
 	case wantTexts:
 		return "a list of texts"
 	case wantEntries:
@@ -152,6 +176,7 @@ const (
 	wantNumber  = "number"
 	wantDollars = "dollars"
 	wantHeader  = "header"
+	wantAddress = "address"
 )
 
 // Warnings returns the problem and flaws of a configuration entry in English, for

@@ -47,7 +47,7 @@ func (m geminiModel) facts() Capabilities {
 // generateContent if none is named.
 func completeGemini(ctx context.Context, client *http.Client, s Service) (Service, error) {
 	ask := func(path string, into any) error {
-		return askWith(ctx, client, s, GeminiBase(s.BaseURL)+"/models"+path, nil, into, map[string]string{"X-Goog-Api-Key": s.APIKey.Reveal()})
+		return askWith(ctx, client, s, GeminiBase(s.BaseURL)+"/models"+path, nil, into, geminiHeaders(s))
 	}
 	var m geminiModel
 	if s.Model != "" {

@@ -25,6 +25,9 @@ type Registry struct {
 	services  []Service
 	findings  []Finding
 	defaultID artel.ServiceID
+
+	stored         []Service // of [ReplaceStored]
+	storedFindings []Finding
 }
 
 type snapshot struct {
@@ -150,7 +153,8 @@ func (r *Registry) SetFindings(findings []Finding) {
 // rebuild makes a new snapshot; r.mu is held.
 func (r *Registry) rebuild() {
 	s := &snapshot{configuredDefault: r.defaultID, byID: make(map[artel.ServiceID]int, len(r.services)+1), clock: r.ledger.opts.Now}
-	for _, svc := range append(slices.Clip(r.services), DemoService()) {
+	services, findings := r.preferred()
+	for _, svc := range append(services, DemoService()) {
 		if _, taken := s.byID[svc.ID]; taken {
 			continue
 		}
@@ -165,7 +169,7 @@ func (r *Registry) rebuild() {
 		s.asCalled = append(s.asCalled, svc.OnWire())
 	}
 	s.defaultIndex = s.choose(r.defaultID)
-	s.findings = s.resolveFindings(r.findings)
+	s.findings = s.resolveFindings(findings)
 	r.current.Store(s)
 }
 

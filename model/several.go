@@ -39,8 +39,11 @@ func CompleteAll(ctx context.Context, client *http.Client, s Service) (services 
 	}
 	asked := s.BaseURL != "" && s.Server != NoServer && (s.Dialect == OpenAI || s.Dialect == OpenAIResponses)
 	var list []listedModel
-	if asked {
+	switch {
+	case asked:
 		list, err = s.listModels(ctx, client)
+	case s.AllModels && s.BaseURL != "" && s.Server != NoServer:
+		list, err = s.listAny(ctx, client)
 	}
 	names := s.modelNames(list)
 	if len(names) == 0 {
@@ -64,7 +67,7 @@ func CompleteAll(ctx context.Context, client *http.Client, s Service) (services 
 				*one, errs[i] = one.describedBy(ctx, client, list)
 			case asked:
 				one.Capabilities = combine(one.Capabilities.stated(), one.builtIn())
-			default:
+			case err == nil:
 				*one, errs[i] = Complete(ctx, client, *one)
 			}
 			return nil
@@ -99,7 +102,7 @@ func (s Service) modelNames(list []listedModel) []string {
 // otherPurpose matches the names of models that do not chat. Lists of models do
 // not state what a model is for.
 var otherPurpose = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(^|[-_/.])(embed(ding|dings)?|rerank(er)?|whisper|tts|dall-e|moderation|transcribe)([-_/.:]|$|[0-9])`)
+	return regexp.MustCompile(`(?i)(^|[-_/.])(embed(ding|dings)?|rerank(er)?|whisper|tts|dall-e|moderation|transcribe|realtime|sora|babbage|davinci|imagen|veo|aqa)([-_/.:]|$|[0-9])`)
 })
 
 // each returns a service for each model.

@@ -38,13 +38,15 @@ type People interface {
 	Update(ctx context.Context, fn func(PeopleTx) error) error
 }
 
-// A PeopleTx gives access to the people of a deployment, like a [Tx].
+// A PeopleTx gives access to the people of a deployment and what they have
+// configured for it, like a [Tx].
 type PeopleTx struct {
 	Users       Users
 	Invitations Invitations
 	Sessions    Sessions
 	Tokens      Tokens
 	Keys        GatewayKeys
+	Entries     Entries
 	Audit       Audit
 }
 

@@ -89,6 +89,14 @@ func Run(ctx context.Context, c Caller, blobs blob.Store, s model.Service) (Repo
 	return p.report, err
 }
 
+// Sees sends s a picture in a user message: one call, and another one if the first
+// fails without a clear reason.
+func Sees(ctx context.Context, c Caller, blobs blob.Store, s model.Service) (Report, error) {
+	p := prober{caller: c, blobs: blobs, service: s, report: Report{Service: s.ID, Model: s.Model}}
+	_, err := p.try(ctx, model.InUser, picture, false)
+	return p.report, err
+}
+
 // Marks returns the marks that follow from r. Unclear, failed and skipped results
 // have none.
 func (r Report) Marks(s model.Service) []model.Mark {

@@ -313,6 +313,17 @@ CREATE TABLE gateway_keys (
     disabled   INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX gateway_keys_by_user ON gateway_keys (user);
+CREATE TABLE entries (
+    n          INTEGER PRIMARY KEY, -- the order in which they were made
+    kind       TEXT    NOT NULL, -- service, mcp_server or http_tool
+    id         TEXT    NOT NULL,
+    fields     TEXT    NOT NULL, -- a JSON object as in artel.yaml, without secrets
+    secrets    BLOB, -- encrypted by internal/secret; NULL: none
+    disabled   INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    UNIQUE (kind, id)
+) STRICT;
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (2, 1);
@@ -340,3 +351,4 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (40, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (41, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (43, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (50, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (60, 1);

@@ -121,6 +121,7 @@ func clauses() []clause {
 		{"people/tokens", peopleTokens},
 		{"people/keys", peopleKeys},
 		{"people/deleted user", peopleDeleted},
+		{"people/entries", peopleEntries},
 		{"people/transactions", peopleTransactions},
 		{"store/no owner", noOwner},
 		{"store/foreign is missing", foreignIsMissing},

@@ -72,6 +72,13 @@ func (k sharedKeys) Update(v store.GatewayKey) error {
 	return k.GatewayKeys.Update(v)
 }
 
+type sharedEntries struct{ store.Entries }
+
+func (e sharedEntries) Update(v store.Entry) error {
+	v.Secrets = []byte("kept")
+	return e.Entries.Update(v)
+}
+
 // peopleTwins break what is promised about people.
 func peopleTwins() map[string]func(*twin) {
 	return map[string]func(*twin){
@@ -82,6 +89,7 @@ func peopleTwins() map[string]func(*twin) {
 		"people/tokens":            breakPeople(func(tx *store.PeopleTx) { tx.Tokens = sharedTokens{tx.Tokens} }),
 		"people/keys":              breakPeople(func(tx *store.PeopleTx) { tx.Keys = sharedKeys{tx.Keys} }),
 		"people/deleted user":      breakPeople(func(tx *store.PeopleTx) { tx.Users = forgetfulUsers{tx.Users} }),
+		"people/entries":           breakPeople(func(tx *store.PeopleTx) { tx.Entries = sharedEntries{tx.Entries} }),
 		"people/transactions": func(t *twin) {
 			t.people = brokenPeople{People: t.people, breakIt: func(*store.PeopleTx) {}, keep: true}
 		},

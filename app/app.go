@@ -28,6 +28,7 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/app/entries"
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/app/inspect"
 	"github.com/artelhq/artel/app/settings"
@@ -36,6 +37,7 @@ import (
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/internal/secret"
 	"github.com/artelhq/artel/media/pdf"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/rendition"
@@ -68,7 +70,16 @@ type Config struct {
 	// Reload reads the services again and replaces them in Services; nil: they
 	// cannot be reloaded.
 	Reload  func(context.Context) error
+	Stored  Stored
 	Options Options
+}
+
+// Stored configures the services that administrators add at run time. The zero Stored
+// keeps none with a key, and asks none for its models.
+type Stored struct {
+	Secrets   *secret.Box
+	HTTP      *http.Client // to the services
+	OnSecrets func(error)  // see [entries.Options]
 }
 
 // Options are what may be left out.
@@ -108,6 +119,7 @@ type App struct {
 	Files         *Files
 	Tools         *Tools
 	Models        *Models
+	Services      *entries.Services // that administrators added
 	Agents        *settings.Agents
 	Books         *settings.Books
 	Characters    *settings.Characters
@@ -150,6 +162,7 @@ func New(c Config) (*App, error) {
 		Files:         &Files{core: k, signer: newSigner(c.Files.Key), publicBase: strings.TrimRight(c.Files.PublicBase, "/")},
 		Tools:         &Tools{k},
 		Models:        &Models{core: k},
+		Services:      k.stored,
 		Agents:        k.settings.Agents,
 		Books:         k.settings.Books, Characters: k.settings.Characters,
 		Mechanisms: &Mechanisms{
@@ -255,6 +268,7 @@ type core struct {
 	contexts      *pipeline.Registry
 	settings      *settings.Settings
 	runs          *run.Runs
+	stored        *entries.Services
 	web           *http.Client
 	pdf           *pdf.Engine
 	serviceFiles  ServiceFiles
@@ -321,6 +335,10 @@ func newCore(c Config) (*core, error) {
 		return nil, err
 	}
 	k.caller, k.callerOptions = model.NewCaller(c.Providers, c.Options.Caller), c.Options.Caller
+	k.stored = entries.New(entries.Config{
+		Store: k.store, Secrets: c.Stored.Secrets, Registry: k.services, Caller: k.caller, Blobs: k.blobs, HTTP: c.Stored.HTTP,
+		Options: entries.Options{OnSecrets: c.Stored.OnSecrets, Log: k.logger, Now: k.now},
+	})
 	k.renditions = rendition.New(rendition.Config{
 		Store: c.Store, Blobs: c.Blobs, Caller: k.caller, Services: c.Services, PDF: k.pdf,
 		Options: rendition.Options{Transcription: c.Options.Context.Transcription, Caption: c.Options.Context.Caption, Log: k.logger, Now: k.now},

@@ -98,6 +98,7 @@ func newOperations(a *app.App, o Options) *http.ServeMux {
 	f.tools()
 	f.toolResults()
 	f.models()
+	f.storedServices()
 	f.agents()
 	f.books()
 	f.mechanisms()

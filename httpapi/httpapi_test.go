@@ -384,7 +384,7 @@ func TestServices(t *testing.T) {
 		t.Errorf("got %s", a.body)
 	}
 	for _, item := range items {
-		has(t, "a service", item.(map[string]any), "id name dialect model callable input limits placement origin sources", "default demo accepts marks refuses transport tokenizer token_ratio context_window max_output tags")
+		has(t, "a service", item.(map[string]any), "id name dialect model callable input limits placement origin sources read_only", "default demo accepts marks refuses transport tokenizer token_ratio context_window max_output tags")
 	}
 }
 

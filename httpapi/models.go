@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/entries"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/probe"
 )
@@ -37,6 +38,10 @@ type ServiceView struct {
 	Origin        string                      `json:"origin"`
 	Sources       map[string]model.Provenance `json:"sources"`
 	Marks         []ServiceMark               `json:"marks,omitempty"` // what was tried out and learned from refusals, oldest first
+	ReadOnly      bool                        `json:"read_only" doc:"it comes from artel.yaml, the environment or this machine, and can only be changed there"`
+	Entry         string                      `json:"entry,omitempty" doc:"the id of the entry that an administrator added"`
+	APIKey        any                         `json:"apiKey,omitempty" doc:"of that entry, as {set, ends_with}"`
+	Disabled      bool                        `json:"disabled,omitempty"`
 }
 
 // ServiceLimits are the limits of a service; 0: unknown, or without limit if
@@ -116,7 +121,7 @@ func ServiceViewOf(s model.Service, marks []model.Mark, def artel.ServiceID) Ser
 		Placement: ServicePlacement{optional(c.ToolImage), optional(c.ToolFile), optional(c.UserAfterTool)},
 		Transport: c.Transport.Value, Tokenizer: c.Tokenizer.Value, TokenRatio: c.TokenRatio.Value,
 		ContextWindow: c.ContextWindow.Value, MaxOutput: c.MaxOutput.Value, Tags: s.Tags, Problem: s.Problem, Origin: s.Origin,
-		Sources: map[string]model.Provenance{}, Marks: marksOf(marks),
+		Sources: map[string]model.Provenance{}, Marks: marksOf(marks), ReadOnly: s.Origin != entries.Origin,
 	}
 	note := func(name string, p model.Provenance) {
 		if p != "" {
@@ -207,6 +212,7 @@ func (f *server) models() {
 		})
 	register(f, f.op(http.MethodGet, "/services", "list-services", "List the services with what is known of them and from where", http.StatusOK),
 		func(ctx context.Context, _ *none) (*body[List[ServiceView]], error) {
-			return answer(listOf(f.serviceViews(ctx), ""), nil)
+			all, err := f.withStored(ctx, f.serviceViews(ctx))
+			return answer(listOf(all, ""), err)
 		})
 }

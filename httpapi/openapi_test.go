@@ -24,6 +24,7 @@ DELETE /books/{book}/agents/{name}
 DELETE /conversations/{cid}
 DELETE /conversations/{cid}/artifacts/{id}
 DELETE /pipeline/order
+DELETE /services/{id}
 DELETE /services/{id}/marks
 DELETE /services/{id}/marks/{mark}
 DELETE /services/{id}/processors
@@ -75,6 +76,7 @@ GET    /runs/{rid}/contexts/{n}/messages
 GET    /runs/{rid}/contexts/{n}/request
 GET    /runs/{rid}/contexts/{n}/why
 GET    /services
+GET    /services/{id}
 GET    /services/{id}/processors
 GET    /sessions
 GET    /settings
@@ -119,6 +121,8 @@ POST   /route
 POST   /runs/{rid}/cancel
 POST   /runs/{rid}/inject
 POST   /runs/{rid}/permissions/{pid}
+POST   /services
+POST   /services/check
 POST   /services/reload
 POST   /services/{id}/probe
 POST   /settings/compare
@@ -134,6 +138,7 @@ PUT    /books/{book}/agents/{name}
 PUT    /conversations/{cid}/artifacts/{id}
 PUT    /me/profile
 PUT    /pipeline/order
+PUT    /services/{id}
 PUT    /services/{id}/processors
 PUT    /settings
 `

@@ -21,6 +21,7 @@ import (
 	"github.com/artelhq/artel/app/health"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/internal/form"
+	"github.com/artelhq/artel/model"
 )
 
 // A Problem is an RFC 9457 error with a code for programs.
@@ -106,6 +107,11 @@ func (f *server) problem(ctx context.Context, err error) error {
 	p := newProblem(statuses[kind], code, err.Error())
 	if flaws, ok := errors.AsType[agent.Flaws](err); ok {
 		p.Errors = flawViews(flaws, "")
+	}
+	if flaws, ok := errors.AsType[model.Flaws](err); ok {
+		for _, one := range flaws {
+			p.Errors = append(p.Errors, FieldError{Pointer: "/" + strings.ReplaceAll(strings.NewReplacer("~", "~0", "/", "~1").Replace(one.Key), ".", "/"), Detail: one.String()})
+		}
 	}
 	switch code {
 	case form.CodeMalformed:

@@ -360,8 +360,18 @@ func nearestKey(key string, known []string) string {
 		}
 	}
 	for _, meant := range [][2]string{ // the names that other programs use
-		{"provider", "dialect"}, {"type", "dialect"}, {"format", "dialect"}, {"protocol", "dialect"}, {"url", "baseURL"}, {"endpoint", "baseURL"},
-		{"host", "baseURL"}, {"apibase", "baseURL"}, {"address", "baseURL"}, {"key", "apiKey"}, {"token", "apiKey"}, {"secret", "apiKey"},
+		{"provider", "dialect"},
+		{"type", "dialect"},
+		{"format", "dialect"},
+		{"protocol", "dialect"},
+		{"url", "baseURL"},
+		{"endpoint", "baseURL"},
+		{"host", "baseURL"},
+		{"apibase", "baseURL"},
+		{"address", "baseURL"},
+		{"key", "apiKey"},
+		{"token", "apiKey"},
+		{"secret", "apiKey"},
 	} {
 		if meant[0] == fold(key) && slices.Contains(known, meant[1]) {
 			return meant[1]

@@ -50,7 +50,7 @@ func Troubles() []Trouble {
 }
 
 var modelUnknown = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)model.{0,120}(not found|does not exist|not exist|is not (?:a )?(?:valid|supported|available)|unknown|no such)|(not found|unknown|invalid|no such).{0,40}model|model_not_found`)
+	return regexp.MustCompile(`(?i)model.{0,120}(not found|does not exist|not exist|is not (?:a )?(?:valid|supported|available)|unknown|no such)|(unknown|no such) model|model_not_found`)
 })
 
 // TroubleOf returns the cause of a failed query or call of s, and what the server said,
@@ -66,6 +66,9 @@ func TroubleOf(s Service, err error) (cause Trouble, said string) {
 		status, message = e.code, err.Error()
 		if _, after, ok := strings.Cut(message, e.line+": "); ok {
 			message = after
+		}
+		if status == http.StatusNotFound {
+			return WrongPath, artel.Shorten(hide(s, message), quoted)
 		}
 	}
 	if status != 0 {

@@ -25,7 +25,7 @@ import (
 
 // A Cause is a reason why a server is not ready.
 type Cause struct {
-	Code   string `json:"code" enum:"database,blobs,disk,recovery,stopping"`
+	Code   string `json:"code" enum:"database,blobs,disk,recovery,secrets,stopping"`
 	Detail string `json:"detail"`
 }
 
@@ -35,12 +35,14 @@ var causes = [...]Cause{
 	{"blobs", "the folder of the blobs cannot be written"},
 	{"disk", "the disk of the data directory has less than 100 MB left"},
 	{"recovery", "unfinished runs of an earlier process could not be continued"},
+	{"secrets", "the keys of stored services cannot be decrypted: restore secret.key in the data directory or ARTEL_SECRET_KEY, or enter the keys again"},
 	{"stopping", "the server is shutting down"},
 }
 
 // Codes of [Checker.Set].
 const (
 	Recovery = "recovery"
+	Secrets  = "secrets"
 	Stopping = "stopping"
 )
 

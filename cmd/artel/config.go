@@ -393,6 +393,13 @@ func (c config) relative(path string) string {
 // configured returns the services of the file, with one finding per entry.
 func (c config) configured() ([]model.Service, []model.Finding, error) {
 	services, findings := model.ParseServices(c.Services, c.path, os.Getenv, c.lines...)
+	for _, f := range findings {
+		for _, flaw := range f.Flaws {
+			if flaw.Code == model.UnknownKey {
+				return nil, nil, artel.Errorf(artel.Invalid, "config", c.path, "line %d: service %q %s", f.Line, f.Name, flaw)
+			}
+		}
+	}
 	if c.ServicesFile == "" {
 		return services, findings, nil
 	}

@@ -54,7 +54,7 @@ func TestGeminiIsProbed(t *testing.T) {
 	dir := t.TempDir()
 	env := with(bareEnvironment(dir), "KEY=AIza-vendor-secret")
 	config := `services:
-  - {id: new, baseURL: "` + srv.URL + `", model: gemini-3-fake, dialect: gemini, apiKey: "${KEY}", capabilities: {input: [vision, file], placement: {tool_image: false}}}
+  - {id: new, baseURL: "` + srv.URL + `", model: gemini-3-fake, dialect: gemini, apiKey: "${KEY}", capabilities: {input: [vision, file]}}
   - {id: old, baseURL: "` + srv.URL + `/v1beta", model: gemini-2.5-fake, dialect: gemini, apiKey: "${KEY}", capabilities: {input: [vision, file]}}
 `
 	writeFiles(t, dir, map[string]string{"artel.yaml": config})

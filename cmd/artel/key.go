@@ -43,6 +43,10 @@ func signingKey(path string) ([]byte, error) {
 
 const keyBytes = 32
 
+// secretFile is the file of the key that encrypts stored secrets, in a data directory,
+// unless ARTEL_SECRET_KEY has the key.
+const secretFile = "secret.key"
+
 // newSigningKey creates the file atomically.
 func newSigningKey(path string) ([]byte, error) {
 	key := make([]byte, keyBytes)

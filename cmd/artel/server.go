@@ -32,6 +32,7 @@ import (
 	"github.com/artelhq/artel/internal/fetch"
 	"github.com/artelhq/artel/internal/logctx"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/internal/secret"
 	"github.com/artelhq/artel/media/pdf"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
@@ -130,6 +131,10 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return err
 	}
+	secrets, err := secret.New(os.Getenv(secret.Variable), filepath.Join(o.data, secretFile))
+	if err != nil {
+		return err
+	}
 	s.http = modelClient()
 	s.nameModels(ctx)
 	uploads := openUploads(o.data, app.MediaAddress(key, o.config.Files.PublicBase, nil), s.log)
@@ -140,6 +145,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		Store: s.metrics.Store(db), Blobs: blobs, Notifier: s.metrics.Notifier(event.NewNotifier()), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: providers,
 		Reload: s.reload, FileKeys: fileKeys(gatewayOptions.Keys), Background: o.config.smallCalls(),
 		Access: o.access,
+		Stored: app.Stored{Secrets: secrets, HTTP: s.http, OnSecrets: func(err error) { s.health.Set(health.Secrets, err) }},
 		Files: app.FileOptions{
 			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.checkAlone, ServiceFiles: uploads,
 			Shown: tool.Shown{Bytes: o.config.Files.InlineLimit, Characters: o.config.Files.ModelLimit},
@@ -155,6 +161,9 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		},
 	})
 	if err != nil {
+		return err
+	}
+	if err := s.app.Services.Load(ctx, false); err != nil {
 		return err
 	}
 	s.metrics.CountRuns(func(ctx context.Context) (run.Load, error) { return run.LoadOf(ctx, s.app.Runs) })

@@ -152,6 +152,11 @@ func (s *server) ask(parent context.Context) {
 		return
 	}
 	s.replaceServices(append(found, local...), append(findings, neighbors...))
+	if s.app != nil { // otherwise of a command that lists models
+		if err := s.app.Services.Load(ctx, true); err != nil {
+			s.log.Warn("the services that were added at run time could not be read", "err", err)
+		}
+	}
 	if want, got := s.config.DefaultService, s.defaultService(); want != "" && want != got {
 		s.log.Warn("configuration: default_service names no callable service; another is used", "default_service", want, "used", got)
 	}

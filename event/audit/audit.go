@@ -31,6 +31,9 @@ const (
 	AgentDeleted         Action = "agent_deleted"
 	BookDeleted          Action = "book_deleted"
 	ServicesReloaded     Action = "services_reloaded"
+	ServiceAdded         Action = "service_added"
+	ServiceChanged       Action = "service_changed"
+	ServiceDeleted       Action = "service_deleted"
 	MarksForgotten       Action = "marks_forgotten"
 	GarbageCollected     Action = "garbage_collected"
 	AuditExported        Action = "audit_exported"
@@ -53,7 +56,7 @@ const (
 func Actions() []Action {
 	return []Action{
 		PermissionDecided, ConversationDeleted, ConversationRestored, ConversationExported, ArtifactExported,
-		AgentDeleted, BookDeleted, ServicesReloaded, MarksForgotten, GarbageCollected, AuditExported,
+		AgentDeleted, BookDeleted, ServicesReloaded, ServiceAdded, ServiceChanged, ServiceDeleted, MarksForgotten, GarbageCollected, AuditExported,
 		UserCreated, UserInvited, UserChanged, UserDeleted, PasswordSet, LoggedIn, LoginFailed, SessionEnded, TokenCreated, TokenRevoked,
 		KeyCreated, KeyChanged, KeyRevoked,
 	}

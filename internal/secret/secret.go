@@ -212,7 +212,7 @@ func readFile(path string, create bool) ([]byte, error) {
 // the same time, the key of one of them is used by both.
 func makeFile(path string) (material []byte, err error) {
 	material = make([]byte, keyBytes)
-	_, _ = rand.Read(material) // never fails
+	_, _ = rand.Read(material)                                            // never fails
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err == nil {
 		defer func() { _ = os.Remove(f.Name()) }()

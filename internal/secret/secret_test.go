@@ -59,9 +59,11 @@ func TestOnlyItsRow(t *testing.T) {
 		"other id":      func() ([]byte, error) { return b.Open("service", "b", c) },
 		"other purpose": func() ([]byte, error) { return b.Open("tool", "a", c) },
 		"moved border":  func() ([]byte, error) { return b.Open("servic", "ea", c) },
-		"changed":       func() ([]byte, error) { return b.Open("service", "a", append(bytes.Clone(c[:len(c)-1]), c[len(c)-1]^1)) },
-		"cut":           func() ([]byte, error) { return b.Open("service", "a", c[:9]) },
-		"empty":         func() ([]byte, error) { return b.Open("service", "a", nil) },
+		"changed": func() ([]byte, error) {
+			return b.Open("service", "a", append(bytes.Clone(c[:len(c)-1]), c[len(c)-1]^1))
+		},
+		"cut":   func() ([]byte, error) { return b.Open("service", "a", c[:9]) },
+		"empty": func() ([]byte, error) { return b.Open("service", "a", nil) },
 	} {
 		if plain, err := try(); artel.KindOf(err) != artel.Internal || plain != nil {
 			t.Errorf("%s: %q, %v", name, plain, err)

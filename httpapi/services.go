@@ -30,7 +30,8 @@ func storedView(s entries.Service) StoredView {
 	return StoredView{s.ID, s.Fields, s.Disabled, append([]artel.ServiceID{}, s.Services...), s.Problem, s.Detail}
 }
 
-type storedPath struct {
+// A ServicePath names a stored service.
+type ServicePath struct {
 	ID string `path:"id" maxLength:"256"`
 }
 
@@ -71,14 +72,14 @@ func (f *server) storedServices() {
 			return answer(storedView(s), err)
 		})
 	register(f, f.op(http.MethodGet, "/services/{id}", "read-service", "Read the entry of a service that was added (role admin)", http.StatusOK),
-		func(ctx context.Context, in *storedPath) (*body[StoredView], error) {
+		func(ctx context.Context, in *ServicePath) (*body[StoredView], error) {
 			s, err := services.Get(ctx, in.ID)
 			return answer(storedView(s), err)
 		})
 	register(f, f.op(http.MethodPut, "/services/{id}", "change-service",
 		"Replace the fields of a service that was added; an apiKey that is absent stays (role admin)", http.StatusOK),
 		func(ctx context.Context, in *struct {
-			storedPath
+			ServicePath
 			Body ServiceEntry
 		},
 		) (*body[StoredView], error) {
@@ -86,7 +87,7 @@ func (f *server) storedServices() {
 			return answer(storedView(s), err)
 		})
 	register(f, f.op(http.MethodDelete, "/services/{id}", "delete-service", "Delete a service that was added (role admin)", http.StatusNoContent),
-		func(ctx context.Context, in *storedPath) (*none, error) { return nil, services.Delete(ctx, in.ID) })
+		func(ctx context.Context, in *ServicePath) (*none, error) { return nil, services.Delete(ctx, in.ID) })
 	register(f, f.op(http.MethodPost, "/services/check", "check-service",
 		"Try a service that need not be added: reach it, use its key, list its models, ask one for a word and show it a picture; two model calls at its price (role admin)", http.StatusOK),
 		func(ctx context.Context, in *struct{ Body ServiceEntry }) (*body[entries.CheckReport], error) {

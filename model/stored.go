@@ -126,10 +126,10 @@ func Vendors() []Vendor {
 	return out
 }
 
-// Likely returns the base URLs at which the API of s probably is if it is not at its
+// LikelyBases returns the base URLs at which the API of s probably is if it is not at its
 // own: without the path of an operation, with the version, and with another scheme for
 // addresses of this machine.
-func (s Service) Likely() []string {
+func LikelyBases(s Service) []string {
 	base := strings.TrimRight(s.BaseURL, "/")
 	for _, tail := range []string{"/chat/completions", "/completions", "/responses", "/messages", "/models", "/embeddings"} {
 		base = strings.TrimSuffix(base, tail)
@@ -156,9 +156,9 @@ func (s Service) Likely() []string {
 	return out
 }
 
-// Favorite returns the model among models that is tried first: that of s, the default
+// FirstModel returns the model among models that is tried first: that of s, the default
 // of its vendor, or the first one.
-func (s Service) Favorite(models []string) string {
+func FirstModel(s Service, models []string) string {
 	if s.Model != "" {
 		return s.Model
 	}

@@ -176,7 +176,7 @@ func (c *checking) reach(ctx context.Context) {
 func (c *checking) elsewhere(ctx context.Context, cause model.Trouble, said string, spent int64) {
 	try := ""
 	if cause == model.WrongPath {
-		try = c.answering(ctx, c.service.Likely()...)
+		try = c.answering(ctx, model.LikelyBases(c.service)...)
 	}
 	if try != "" {
 		c.failed = true
@@ -188,7 +188,7 @@ func (c *checking) elsewhere(ctx context.Context, cause model.Trouble, said stri
 	c.add(CheckStep{Name: StepReach, State: Passed, Millis: spent})
 	c.add(CheckStep{Name: StepKey, State: Unsure})
 	step := CheckStep{Name: StepModels, State: Unsure, Cause: cause, Detail: said}
-	if c.service.Favorite(nil) == "" {
+	if model.FirstModel(c.service, nil) == "" {
 		c.failed, step.State = true, Failed
 	}
 	c.add(step)
@@ -222,7 +222,7 @@ func (c *checking) listed(models []string) {
 	step := CheckStep{Name: StepModels, State: Passed}
 	named := slices.DeleteFunc(append([]string{c.service.Model}, c.service.Models...), func(m string) bool { return m == "" || slices.Contains(models, m) })
 	switch {
-	case len(models) == 0 && c.service.Favorite(nil) == "":
+	case len(models) == 0 && model.FirstModel(c.service, nil) == "":
 		c.failed, step.State, step.Cause = true, Failed, model.NoModels
 	case len(models) == 0:
 		step.State, step.Cause = Unsure, model.NoModels
@@ -248,7 +248,7 @@ func nearest(name string, models []string) string {
 // call takes the steps that call a model.
 func (c *checking) call(ctx context.Context) {
 	s := c.service
-	s.Model, s.Models, s.AllModels = s.Favorite(c.report.Models), nil, false
+	s.Model, s.Models, s.AllModels = model.FirstModel(s, c.report.Models), nil, false
 	s.ID = "check-" + s.ID // it shares no limit on concurrent calls
 	limited, stop := context.WithTimeout(ctx, callTime)
 	defer stop()

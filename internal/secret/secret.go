@@ -30,7 +30,7 @@ import (
 
 // Errors of [Box.Open] and [Box.Check], inside an [*artel.Error] of kind Unavailable.
 var (
-	// ErrNoKey means that there is no key, although something was encrypted.
+	// ErrNoKey means that something was encrypted and the key is missing.
 	ErrNoKey = errors.New("the key of the stored secrets is missing")
 	// ErrOtherKey means that something was encrypted with another key.
 	ErrOtherKey = errors.New("the stored secrets were encrypted with another key")

@@ -130,7 +130,7 @@ func endsSession(r *http.Request) bool {
 // refuse answers a request that is not allowed: for a page that a person opens, with
 // the way to the login.
 func refuse(w http.ResponseWriter, r *http.Request, err error) {
-	page := !strings.HasPrefix(r.URL.Path, Base+"/")
+	page := !strings.HasPrefix(r.URL.Path, Base+"/") || r.URL.Path == DocsPath
 	if page && r.Method == http.MethodGet && artel.KindOf(err) == artel.Unauthenticated && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		http.Redirect(w, r, loginPath+"?"+url.Values{"next": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
 		return

@@ -49,6 +49,10 @@ type Options struct {
 // Base is the path prefix of everything but the health check.
 const Base = "/api/v1"
 
+// DocsPath is the path of the reference, which the page renders from the OpenAPI
+// document.
+const DocsPath = Base + "/docs"
+
 // New returns a handler for [Base], for /healthz, which answers as long as the
 // process lives, and for /readyz, which says why the server cannot do its work. The operations and their
 // schemas are made for the first request below Base, since they take longer than
@@ -70,7 +74,7 @@ func New(a *app.App, o Options) http.Handler {
 		_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")
 	})
 	states := problems(state)
-	operations := sync.OnceValue(func() http.Handler { return problems(newOperations(a, o)) })
+	operations := sync.OnceValue(func() http.Handler { return problems(newServer(a, o).mux) })
 	return Inert(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
 			states.ServeHTTP(w, r)
@@ -80,10 +84,10 @@ func New(a *app.App, o Options) http.Handler {
 	}))
 }
 
-// newOperations registers all operations of the API.
-func newOperations(a *app.App, o Options) *http.ServeMux {
+// newServer registers all operations of the API.
+func newServer(a *app.App, o Options) *server {
 	mux := http.NewServeMux()
-	f := &server{app: a, api: humago.New(mux, config(o.Version)), o: o, keyLocks: newKeyLocks()}
+	f := &server{app: a, api: humago.New(mux, config(o.Version)), mux: mux, o: o, keyLocks: newKeyLocks()}
 	f.api.UseMiddleware(knownQuery)
 	f.conversations()
 	f.runs()
@@ -112,13 +116,15 @@ func newOperations(a *app.App, o Options) *http.ServeMux {
 	f.gateway()
 	f.gatewayKeys()
 	f.audit()
-	return mux
+	addExamples(f.api.OpenAPI())
+	return f
 }
 
 // A server has what the handlers share.
 type server struct {
 	app      *app.App
 	api      huma.API
+	mux      *http.ServeMux
 	o        Options
 	keyLocks *keyLocks
 

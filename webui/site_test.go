@@ -127,7 +127,9 @@ func newSiteOf(t testing.TB, c setup) *site {
 	}
 	mux := http.NewServeMux()
 	mux.Handle(httpapi.Base+"/", httpapi.New(a, httpapi.Options{}))
-	mux.Handle("/", webui.New(a, webui.Options{Version: "test", Samples: os.DirFS("../cmd/artel/samples"), Style: true, Now: c.now}))
+	page := webui.New(a, webui.Options{API: func() ([]byte, error) { return httpapi.Document(a, "dev") }, Samples: os.DirFS("../cmd/artel/samples"), Now: c.now})
+	mux.Handle(httpapi.DocsPath, page)
+	mux.Handle("/", page)
 	handler := apptest.As(httpapi.Guard(mux))
 	if c.wrap != nil {
 		handler = c.wrap(handler)

@@ -46,14 +46,14 @@ var templates embed.FS
 
 // Options are optional settings.
 type Options struct {
-	Version string       // shown in the footer; "": "dev"
+	Version string       // shown in the footer; "dev" serves the style page at /ui/style, too; "": "dev"
 	Command string       // that started the server, for shell lines to copy; "": "artel serve"
 	Samples fs.FS        // sample files in its root; nil: none
-	Style   bool         // serve the style page at /ui/style
 	Log     *slog.Logger // nil: slog.Default
 	CDN     string       // origin of media beside this server; "": none
 
-	Now func() time.Time // the clock of lists and dates; nil: time.Now
+	API func() ([]byte, error) // the OpenAPI document, asked for once; nil: no reference
+	Now func() time.Time       // the clock of lists and dates; nil: time.Now
 }
 
 // New returns the handler of the page, for the root of a host.
@@ -68,6 +68,16 @@ func New(a *app.App, o Options) http.Handler {
 		o.Now = time.Now
 	}
 	ui := &handler{app: a, o: o, assets: newAssets(), samples: readSamples(o), pages: map[phrase.Locale]func() *template.Template{}}
+	ui.reference = sync.OnceValues(func() (Reference, error) {
+		if o.API == nil {
+			return Reference{}, artel.Errorf(artel.NotFound, "webui.Reference", "", "this page has no reference of the API")
+		}
+		document, err := o.API()
+		if err != nil {
+			return Reference{}, err
+		}
+		return parseReference(document)
+	})
 	for _, l := range phrase.Locales() {
 		ui.pages[l] = sync.OnceValue(func() *template.Template {
 			return template.Must(template.New("").Funcs(ui.funcs(l)).ParseFS(templates, "templates/*.html"))
@@ -160,8 +170,9 @@ func (ui *handler) routes() http.Handler {
 	mux.HandleFunc("POST /setup", ui.setUp)
 	mux.HandleFunc("GET /invite", ui.emptyLogin)
 	mux.HandleFunc("POST /invite", ui.acceptInvitation)
+	mux.HandleFunc("GET /api/v1/docs", ui.showReference)
 	mux.Handle("GET /static/", ui.assets)
-	if ui.o.Style {
+	if ui.o.Version == "dev" {
 		mux.HandleFunc("GET /ui/style", ui.style)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -182,6 +193,8 @@ type handler struct {
 	assets  *assets
 	samples []Sample
 	pages   map[phrase.Locale]func() *template.Template // parsed on first use
+
+	reference func() (Reference, error) // made on first use
 }
 
 // origin returns the origin of a URL for a content security policy, after a

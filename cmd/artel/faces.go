@@ -27,6 +27,8 @@ const (
 // faceOf returns the name of the face that answers r.
 func faceOf(r *http.Request) string {
 	switch p := r.URL.Path; {
+	case p == httpapi.DocsPath:
+		return pageFace
 	case gateway.Serves(r):
 		return gatewayFace
 	case strings.HasPrefix(p, httpapi.Base+"/"), p == "/healthz", p == "/readyz":

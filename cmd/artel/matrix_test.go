@@ -142,7 +142,7 @@ func sourcePaths(t *testing.T) (all []string) {
 
 // operatorRoutes are for the machine of the server, its operators and their programs.
 func operatorRoutes() []endpoint {
-	return []endpoint{{"GET", "/healthz"}, {"GET", "/readyz"}, {"GET", "/metrics"}, {"GET", "/api/v1/openapi.json"}, {"GET", "/api/v1/docs"}}
+	return []endpoint{{"GET", "/healthz"}, {"GET", "/readyz"}, {"GET", "/metrics"}, {"GET", "/api/v1/openapi.json"}}
 }
 
 func newMatrixBench(t *testing.T) *matrixBench {

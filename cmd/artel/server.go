@@ -184,7 +184,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		gateway: httpapi.Inert(gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.logRequest, Log: s.log, Backend: gatewayOptions, Origins: origins})),
 		api:     httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log, Ready: s.health.Causes}),
 		metrics: httpapi.Inert(httpapi.Operators(s.metrics.Handler())),
-		page:    webui.New(s.app, webui.Options{Version: version, Command: startedAs(os.Args), Samples: files, Style: version == "dev", Log: s.log, CDN: o.config.Files.PublicBase}),
+		page:    webui.New(s.app, webui.Options{Version: version, Command: startedAs(os.Args), Samples: files, Log: s.log, CDN: o.config.Files.PublicBase, API: func() ([]byte, error) { return httpapi.Document(s.app, version) }}),
 	}
 	admitted := gatewayOptions.Keys
 	if !o.config.admits() {

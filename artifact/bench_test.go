@@ -12,6 +12,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
 )
@@ -123,6 +124,37 @@ func BenchmarkList(b *testing.B) {
 	c := bench.collection()
 	for b.Loop() {
 		if all, err := c.List(b.Context(), artel.Local, bench.conv, bench.a); err != nil || len(all) != 10_000 {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkFirstEdit edits an artifact from the beginning of a conversation of 20,000
+// messages, at its end and in runs of their own.
+func BenchmarkFirstEdit(b *testing.B) {
+	bench := newBench(b, filepath.Join(b.TempDir(), "rows.db"))
+	fill(b, bench, 1, "a text <0>")
+	last := bench.root
+	err := bench.store.Update(b.Context(), artel.Local, func(tx store.Tx) error {
+		for range 20_000 {
+			m := artel.Message{ID: artel.NewMessageID(start), Conversation: bench.conv, Parent: last, Role: artel.RoleUser, CreatedAt: start}
+			if err := tx.Messages.Create(m); err != nil {
+				return err
+			}
+			last = m.ID
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := bench.collection()
+	for b.Loop() {
+		w := c.Workspace(artifact.WorkspaceConfig{Owner: artel.Local, Conversation: bench.conv, Message: last, Author: "a"})
+		if _, _, err := w.Edit.Update(b.Context(), "report_00000", []edit.Edit{{Old: "a text", New: "a text"}}, artifact.UpdateOptions{}); err == nil {
+			b.Fatal("nothing changes")
+		}
+		if _, err := w.Get(b.Context(), "report_00000"); err != nil {
 			b.Fatal(err)
 		}
 	}

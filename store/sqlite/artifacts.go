@@ -5,6 +5,7 @@ package sqlite
 import (
 	"cmp"
 	"database/sql"
+	"maps"
 	"slices"
 
 	"github.com/artelhq/artel"
@@ -143,22 +144,59 @@ func (t artifacts) onPath(op string, c artel.ConversationID, at artel.MessageID,
 	if len(found) == 0 || at == "" {
 		return found, nil
 	}
-	left := len(found)
-	err := t.rows(op, string(at), "WITH RECURSIVE "+pathTable+" SELECT id FROM path", []any{t.owner, c, at}, func(rows *sql.Rows) error {
+	left, read := len(found), 0
+	var reached int64
+	err := t.rows(op, string(at), "WITH RECURSIVE "+pathTable+" SELECT id, n FROM path", []any{t.owner, c, at}, func(rows *sql.Rows) error {
 		var id artel.MessageID
-		if err := rows.Scan(&id); err != nil {
+		if err := rows.Scan(&id, &reached); err != nil {
 			return err
 		}
 		if _, ok := found[id]; ok {
 			found[id] = true
 			left--
 		}
-		if left == 0 {
+		if read++; left == 0 || left <= maxAscents && read >= fewSteps {
 			return errStop
 		}
 		return nil
 	})
-	return found, err
+	if err != nil || left == 0 || read < fewSteps {
+		return found, err
+	}
+	return found, t.furtherUp(op, c, at, reached, found)
+}
+
+// After fewSteps messages of a branch, up to maxAscents others are looked for one by
+// one, by what is known of the branch.
+const (
+	fewSteps   = 256
+	maxAscents = 32
+)
+
+// furtherUp looks for the messages that are not on the end of a branch, down to the row
+// reached.
+func (t artifacts) furtherUp(op string, c artel.ConversationID, at artel.MessageID, reached int64, found map[artel.MessageID]bool) error {
+	w, err := t.ascend(op, c, at)
+	if err != nil {
+		return err
+	}
+	rows := map[int64]artel.MessageID{}
+	for id, on := range found {
+		n, there, err := t.in(op, c, id)
+		if err != nil {
+			return err
+		}
+		if !on && there && n < reached {
+			rows[n] = id
+		}
+	}
+	w.at = reached
+	for _, n := range slices.Backward(slices.Sorted(maps.Keys(rows))) {
+		if found[rows[n]], err = w.passes(op, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Head reads the states from the newest one on, and the branch from its end no
@@ -168,15 +206,9 @@ func (t artifacts) Head(c artel.ConversationID, id artel.ArtifactID, at artel.Me
 	if err := t.requireConversation(op, c); err != nil {
 		return artel.Artifact{}, err
 	}
-	w := ascent{tx: t.tx}
-	if at != "" {
-		var found bool
-		if w.leaf, found, err = t.in(op, c, at); err == nil && !found {
-			err = noMessage(op, at)
-		}
-		if err != nil {
-			return artel.Artifact{}, err
-		}
+	w, err := t.ascend(op, c, at)
+	if err != nil {
+		return artel.Artifact{}, err
 	}
 	found := false
 	err = t.rows(op, string(id), statesQuery, []any{t.owner, c, id}, func(rows *sql.Rows) error {
@@ -203,30 +235,6 @@ func (t artifacts) Head(c artel.ConversationID, id artel.ArtifactID, at artel.Me
 		return artel.Artifact{}, err
 	}
 	return head, nil
-}
-
-// An ascent walks a branch from its end towards its root, by the rows of its
-// messages. A message has a higher row than its parent.
-type ascent struct {
-	*tx
-	leaf int64 // 0: the branch is empty
-	at   int64 // how far it has come; 0: not begun
-}
-
-// passes reports whether a row is on the branch. It continues from where it is if the
-// row is further up, as those of older states usually are.
-func (w *ascent) passes(op string, row int64) (bool, error) {
-	if w.at == 0 || w.at < row {
-		w.at = w.leaf
-	}
-	if w.at <= row {
-		return w.at == row, nil
-	}
-	_, err := w.row(op, "", `WITH RECURSIVE path (n) AS (
-		SELECT ?2 UNION ALL
-		SELECT m.parent_n FROM path JOIN messages m ON m.n = path.n AND m.owner = ?1 AND m.parent_n >= ?3
-		) SELECT min(n) FROM path`, []any{w.owner, w.at, row}, &w.at)
-	return w.at == row, err
 }
 
 func (t artifacts) heads(op, query string, c artel.ConversationID, args ...any) ([]artel.Artifact, error) {

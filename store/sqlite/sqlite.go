@@ -66,6 +66,7 @@ type Store struct {
 	db      *sql.DB
 	writer  *writer
 	readers chan *session // nil elements are sessions not yet opened; nil in memory
+	lineage *lineage      // nil in memory, where views may read what is never committed
 
 	mu     sync.Mutex // guards closed and calls.Add
 	closed bool
@@ -98,7 +99,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		if err := makeFile(path); err != nil {
 			return nil, artel.Errorf(artel.Unavailable, op, path, "cannot open the database: %w", err)
 		}
-		s.readers = make(chan *session, o.Readers)
+		s.readers, s.lineage = make(chan *session, o.Readers), &lineage{}
 		for range o.Readers {
 			s.readers <- nil
 		}
@@ -284,8 +285,9 @@ func (s *Store) openReader() (*session, error) {
 // interrupt with a rollback of the whole transaction, which may contain other
 // callers' updates. Contexts are checked between statements.
 type session struct {
-	conn  *sql.Conn
-	stmts map[string]*sql.Stmt // those that return rows
+	conn    *sql.Conn
+	lineage *lineage
+	stmts   map[string]*sql.Stmt // those that return rows
 
 	// The other statements go to the driver directly: what database/sql does for
 	// each call, so that connections can be shared, takes a third of the time of a
@@ -300,7 +302,7 @@ func (s *Store) openSession() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &session{conn: conn, stmts: map[string]*sql.Stmt{}, directs: map[string]driver.Stmt{}}
+	c := &session{lineage: s.lineage, conn: conn, stmts: map[string]*sql.Stmt{}, directs: map[string]driver.Stmt{}}
 	err = conn.Raw(func(own any) error {
 		var ok bool
 		if c.direct, ok = own.(driver.ConnPrepareContext); !ok {

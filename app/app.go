@@ -142,14 +142,13 @@ func New(c Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	accessTo := access.New(access.Config{Store: k.store, Options: c.Access, Log: k.logger, Now: k.now, CheckKey: k.checkKey})
 	names := make([]string, len(c.FileKeys))
 	for i, f := range c.FileKeys {
 		names[i] = f.Name
 	}
 	return &App{
-		Access:        accessTo,
-		Keys:          &Keys{Keys: accessTo.Keys, file: c.FileKeys},
+		Access:        k.access,
+		Keys:          &Keys{Keys: k.access.Keys, file: c.FileKeys},
 		Conversations: &Conversations{k},
 		Runs:          k.runs,
 		Permissions:   run.NewPermissions(k.runs),
@@ -269,6 +268,7 @@ type core struct {
 	settings      *settings.Settings
 	runs          *run.Runs
 	stored        *entries.Services
+	access        *access.Access
 	web           *http.Client
 	pdf           *pdf.Engine
 	serviceFiles  ServiceFiles
@@ -348,6 +348,11 @@ func newCore(c Config) (*core, error) {
 		Engine:   agent.New(k.contexts, k.tools.BuiltIn, k.caller, k.now),
 		Pipeline: k.contexts, Settings: k.settings.Reader, Tools: k.tools, Env: k.env(), Permissions: c.Permissions, Background: c.Background,
 		Placement: c.Options.Context.Placement, Machine: c.Options.Context.Machine, Locale: k.locale, Logger: k.logger, Now: k.now,
+		MayWork: func(ctx context.Context, o artel.Owner) error { return k.access.MayWork(ctx, o) },
+	})
+	k.access = access.New(access.Config{
+		Store: k.store, Options: c.Access, Log: k.logger, Now: k.now, CheckKey: k.checkKey,
+		Stop: func(ctx context.Context, o artel.Owner, why string) error { return run.Stop(ctx, k.runs, o, why) },
 	})
 	return k, nil
 }

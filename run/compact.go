@@ -25,7 +25,7 @@ func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run,
 		runs: rs, config: rs.config, owner: artel.OwnerOf(ctx), clock: Input{}.clock(),
 		run: artel.Run{ID: artel.NewRunID(now), Conversation: c, Purpose: artel.RunCompacts, State: artel.RunRunning, StartedAt: now},
 	}
-	registered, err := rs.register(ctx, job.run.ID)
+	registered, err := rs.admit(ctx, job.run.ID)
 	if err != nil {
 		return artel.Run{}, err
 	}

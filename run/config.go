@@ -57,6 +57,9 @@ type Config struct {
 	Locale      phrase.Locale      // of texts for models
 	Logger      *slog.Logger
 	Now         func() time.Time
+	// MayWork returns why no run may be started or resumed for an owner, of kind Denied;
+	// nil: all may.
+	MayWork func(context.Context, artel.Owner) error
 }
 
 // Settings are what users and the deployment have set for agents and services.

@@ -51,6 +51,9 @@ func (x *execution) execute(whole context.Context) {
 		x.releaseLease(context.WithoutCancel(ctx))
 		return
 	}
+	if why, ok := errors.AsType[*stopError](cause); ok && err != nil {
+		err = why
+	}
 	// finish logs its errors.
 	if err := x.finish(context.WithoutCancel(ctx), stateOf(err, cause), err); errors.Is(err, errInjected) {
 		x.continueRun(whole)
@@ -98,6 +101,9 @@ func stateOf(err, cause error) artel.RunState {
 		return artel.RunCancelled
 	case errors.Is(cause, errTimedOut):
 		return artel.RunTimedOut
+	}
+	if _, stopped := errors.AsType[*stopError](cause); stopped {
+		return artel.RunInterrupted
 	}
 	return artel.RunFailed
 }

@@ -198,7 +198,12 @@ func (rs *Runs) startNext(ctx context.Context, owner artel.Owner, c artel.Conver
 		}
 		var active *activeRun
 		if err == nil {
-			active, err = rs.register(ctx, job.run.ID)
+			active, err = rs.admit(artel.WithOwner(ctx, owner), job.run.ID)
+		}
+		if artel.KindOf(err) == artel.Denied {
+			if err = rs.discardStopped(ctx, owner, job.run, err); err == nil || errors.Is(err, errNotNext) {
+				continue
+			}
 		}
 		if errors.Is(err, errRegistered) {
 			return // the caller that has it calls startNext

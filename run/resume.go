@@ -89,6 +89,11 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 	case err != nil:
 		return err
 	}
+	stopped, err := rs.refused(ctx, l)
+	if err != nil {
+		rs.unregister(active)
+		return err
+	}
 	var unfit error
 	released := l.Holder == ""
 	err = rs.config.updateRead(ctx, l.Owner, func(tx store.Tx) (err error) {
@@ -118,7 +123,7 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 		if job.clock.Seed, err = seedOf(tx, job.run); err != nil {
 			return err
 		}
-		if unfit = job.restore(tx, !released && t.crashes >= maxCrashes); unfit != nil {
+		if unfit = cmp.Or(stopped, job.restore(tx, !released && t.crashes >= maxCrashes)); unfit != nil {
 			return nil
 		}
 		if job.run.State == artel.RunWaiting { // Permit looks for the answer

@@ -130,7 +130,7 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 		clock: in.clock(),
 	}
 	message := artel.NewMessageID(now)
-	active, err := rs.register(ctx, job.run.ID)
+	active, err := rs.admit(ctx, job.run.ID)
 	if err != nil {
 		return artel.Run{}, err
 	}

@@ -132,8 +132,8 @@ type Session struct {
 
 // Tokens stores the tokens of programs.
 type Tokens interface {
-	// Create is of kind NotFound if there is no such user, and Conflict if the id
-	// or the hash exists.
+	// Create is of kind NotFound if there is no such user, or the user has no such
+	// parent, and Conflict if the id or the hash exists.
 	Create(t Token) error
 	// Find is of kind NotFound if there is no token with this hash.
 	Find(hash artel.Digest) (Token, error)
@@ -141,7 +141,9 @@ type Tokens interface {
 	List(user artel.Owner) ([]Token, error)
 	// Touch sets UsedAt. Nothing happens if there is no such token.
 	Touch(id string, at time.Time) error
-	// Delete is of kind NotFound if the user has no token of this id.
+	// Delete removes a token of a user with all that descend from it, and all tokens
+	// of the user if the id is empty. It is of kind NotFound if the user has no
+	// token of this id.
 	Delete(user artel.Owner, id string) error
 }
 
@@ -152,6 +154,7 @@ type Token struct {
 	User      artel.Owner
 	Name      string
 	Scopes    []Scope
+	Parent    string // id of the token that it was made with; empty: none
 	CreatedAt time.Time
 	UsedAt    time.Time // zero: never
 	ExpiresAt time.Time // zero: never

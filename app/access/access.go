@@ -17,7 +17,9 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,6 +61,10 @@ type Config struct {
 	// CheckKey refuses keys of the gateway that the deployment cannot serve; may be
 	// nil.
 	CheckKey func(store.GatewayKey) error
+	// Stop ends the work that was begun for a user who may no longer have it done,
+	// such as runs; why is for the reader of their log. It is called after the change
+	// is stored. nil: nothing is begun for users.
+	Stop func(ctx context.Context, user artel.Owner, why string) error
 }
 
 // An Access is safe for concurrent use.
@@ -73,7 +79,7 @@ type Access struct {
 
 // New returns the access to a deployment.
 func New(c Config) *Access {
-	k := &core{people: c.Store.People(), options: c.Options, log: c.Log, now: c.Now, known: map[artel.Digest]*credential{}, hashing: make(chan struct{}, maxHashing)}
+	k := &core{people: c.Store.People(), options: c.Options, log: c.Log, now: c.Now, stop: c.Stop, known: map[artel.Digest]*credential{}, hashing: make(chan struct{}, maxHashing)}
 	if k.options.Idle <= 0 {
 		k.options.Idle = 7 * 24 * time.Hour
 	}
@@ -146,15 +152,68 @@ func (a *Access) NewSetupCode() string {
 // Close waits for what is written in the background.
 func (a *Access) Close() { a.core.writing.Wait() }
 
+// MayWork returns why work may not be done for a user, such as a run, of kind Denied:
+// the user was deleted or disabled, or may only read. Without users everyone may.
+func (a *Access) MayWork(ctx context.Context, user artel.Owner) error {
+	k := a.core
+	if k.options.Mode == OpenMode || !k.hasUsers() {
+		return nil
+	}
+	var u store.User
+	err := k.people.View(ctx, func(tx store.PeopleTx) (err error) { u, err = tx.Users.Get(user); return err })
+	if errors.Is(err, artel.NotFound) {
+		return artel.Errorf(artel.Denied, "access.Access.MayWork", "", whyDeleted)
+	}
+	if why := whyNot(u); err == nil && why != "" {
+		err = artel.Errorf(artel.Denied, "access.Access.MayWork", "", "%s", why)
+	}
+	return err
+}
+
+// stopping is how long a change of a user waits for the end of the user's work.
+const stopping = 10 * time.Second
+
+// Reasons why work for a user ends.
+const (
+	whyDeleted  = "the user was deleted"
+	whyDisabled = "the user was disabled"
+	whyReads    = "the user may only read now"
+)
+
+// whyNot returns why no work may be done for u; empty: it may.
+func whyNot(u store.User) string {
+	switch {
+	case u.Disabled:
+		return whyDisabled
+	case !slices.Contains(scopesOf(u.Role), store.ScopeWrite):
+		return whyReads
+	}
+	return ""
+}
+
+// stopWork ends what was begun for a user. The change that made it necessary is stored,
+// so an error does not undo it; the work ends at its next step, see [Access.MayWork].
+func (k *core) stopWork(ctx context.Context, user artel.Owner, why string) {
+	if k.stop == nil || why == "" {
+		return
+	}
+	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), stopping)
+	defer end()
+	if err := k.stop(ctx, user, why); err != nil {
+		k.log.ErrorContext(ctx, "the runs of a user could not be ended", "user", user, "err", err)
+	}
+}
+
 // core is what the parts share.
 type core struct {
 	people  store.People
 	options Options
 	log     *slog.Logger
 	now     func() time.Time
-	counted atomic.Bool   // peopled is known
-	peopled atomic.Bool   // there are users, who never become none
-	hashing chan struct{} // has an element for each password that is hashed now
+	stop    func(ctx context.Context, user artel.Owner, why string) error // may be nil
+	counted atomic.Bool                                                   // peopled is known
+	peopled atomic.Bool                                                   // there are users, who never become none
+	hashing chan struct{}                                                 // has an element for each password that is hashed now
 	writing sync.WaitGroup
 	open    context.Context // ends when a login is needed from now on
 	endOpen context.CancelFunc

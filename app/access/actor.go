@@ -20,7 +20,8 @@ type Actor struct {
 	Session string // the id of the session; may be empty
 	Token   string // the name of the token; may be empty
 
-	Key *store.GatewayKey // of a client of the gateway, not to be changed; may be nil
+	Key     *store.GatewayKey // of a client of the gateway, not to be changed; may be nil
+	TokenID string            // its id
 }
 
 // Operator is the actor of a deployment without a login and of its own background
@@ -62,6 +63,15 @@ func includes(scopes []store.Scope, s store.Scope) bool {
 // May reports whether the role and the token, if there is one, have a scope.
 func (a Actor) May(s store.Scope) bool {
 	return slices.Contains(scopesOf(a.Role), s) && (a.Scopes == nil || includes(a.Scopes, s))
+}
+
+// manages reports whether a may see and end the sessions and tokens of its owner: with
+// a login, or with a token of the scope admin.
+func (a Actor) manages() bool { return a.Scopes == nil || a.May(store.ScopeAdmin) }
+
+// needsLogin is the error of acts for which a token is not enough.
+func needsLogin(op, what string) error {
+	return artel.Errorf(artel.Denied, op, "", "a token cannot %s; log in on the page", what)
 }
 
 type actorKey struct{}

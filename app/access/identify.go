@@ -5,6 +5,7 @@ package access
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -36,8 +37,55 @@ type credential struct {
 	ends    time.Time // zero: never
 	session bool
 	used    atomic.Int64 // microseconds since 1970, as last written
+	seen    atomic.Int64 // the newest use, likewise
 	live    context.Context
 	revoke  context.CancelFunc
+	alarm   *time.Timer // at its end; nil: it has none
+}
+
+// until returns when c ends without further use; zero: never.
+func (k *core) until(c *credential) time.Time {
+	if !c.session {
+		return c.ends
+	}
+	if idle := time.UnixMicro(c.seen.Load()).Add(k.options.Idle); idle.Before(c.ends) {
+		return idle
+	}
+	return c.ends
+}
+
+// watch ends the requests of c when c ends by itself. It is called with k.mu held.
+func (k *core) watch(c *credential) {
+	at := k.until(c)
+	if at.IsZero() {
+		return
+	}
+	wait := max(at.Sub(k.now()), 0) + time.Millisecond // after the end, also if the clock is coarse
+	if c.alarm != nil {
+		c.alarm.Reset(wait)
+		return
+	}
+	c.alarm = time.AfterFunc(wait, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if c.live.Err() != nil {
+			return
+		}
+		if k.valid(c) { // it was used meanwhile
+			k.watch(c)
+			return
+		}
+		c.end()
+		maps.DeleteFunc(k.known, func(_ artel.Digest, other *credential) bool { return other == c })
+	})
+}
+
+// end ends the requests of c.
+func (c *credential) end() {
+	c.revoke()
+	if c.alarm != nil {
+		c.alarm.Stop()
+	}
 }
 
 // revoked is the error of credentials that are no longer valid, and the cause of
@@ -86,11 +134,7 @@ func (a *Access) IdentifyOperator(ctx context.Context) (as context.Context, rele
 func (k *core) act(ctx context.Context, c *credential) (as context.Context, release context.CancelFunc) {
 	acting, cancel := context.WithCancelCause(With(ctx, c.actor))
 	stop := context.AfterFunc(c.live, func() { cancel(revoked()) })
-	if c.ends.IsZero() {
-		return acting, func() { stop(); cancel(nil) }
-	}
-	timed, end := context.WithTimeoutCause(acting, c.ends.Sub(k.now()), revoked())
-	return timed, func() { end(); stop(); cancel(nil) }
+	return acting, func() { stop(); cancel(nil) }
 }
 
 // find returns a credential that is valid now.
@@ -124,13 +168,14 @@ func (k *core) find(ctx context.Context, hash artel.Digest, secret string) (*cre
 		}
 		if len(k.known) >= maxKnown {
 			for h, other := range k.known { // any; its requests end, as no later revocation would end them
-				other.revoke()
+				other.end()
 				delete(k.known, h)
 				break
 			}
 		}
 		c.live, c.revoke = context.WithCancel(context.Background())
 		k.known[hash] = c
+		k.watch(c)
 		k.mu.Unlock()
 		return c, nil
 	}
@@ -168,7 +213,7 @@ func (k *core) read(ctx context.Context, hash artel.Digest, secret string) (*cre
 				return err
 			}
 			user, used, c.id, c.ends = t.User, t.UsedAt, t.ID, t.ExpiresAt
-			c.actor.Token, c.actor.Scopes = t.Name, append([]store.Scope{}, t.Scopes...)
+			c.actor.Token, c.actor.TokenID, c.actor.Scopes = t.Name, t.ID, append([]store.Scope{}, t.Scopes...)
 		}
 		u, err := tx.Users.Get(user)
 		if errors.Is(err, artel.NotFound) && user == artel.Local && k.isOpen() { // a deployment without users
@@ -182,6 +227,7 @@ func (k *core) read(ctx context.Context, hash artel.Digest, secret string) (*cre
 		}
 		c.actor.Owner, c.actor.Name, c.actor.Role = u.ID, u.Name, u.Role
 		c.used.Store(used.UnixMicro())
+		c.seen.Store(used.UnixMicro())
 		return nil
 	})
 	if errors.Is(err, artel.NotFound) {
@@ -192,13 +238,15 @@ func (k *core) read(ctx context.Context, hash artel.Digest, secret string) (*cre
 
 // valid reports whether c has not ended by itself.
 func (k *core) valid(c *credential) bool {
-	now := k.now()
-	return (c.ends.IsZero() || now.Before(c.ends)) && (!c.session || now.Sub(time.UnixMicro(c.used.Load())) <= k.options.Idle)
+	at := k.until(c)
+	return at.IsZero() || k.now().Before(at)
 }
 
-// touch writes that c is used, in the background and at most once in touchEvery.
+// touch notes that c is used, and writes it in the background at most once in
+// touchEvery.
 func (k *core) touch(c *credential) {
 	now, used := k.now(), c.used.Load()
+	c.seen.Store(now.UnixMicro())
 	if now.Sub(time.UnixMicro(used)) < touchEvery || !c.used.CompareAndSwap(used, now.UnixMicro()) {
 		return
 	}
@@ -228,7 +276,7 @@ func (k *core) forget(which func(*credential) bool) {
 	k.forgotten++
 	for hash, c := range k.known {
 		if which(c) {
-			c.revoke()
+			c.end()
 			delete(k.known, hash)
 		}
 	}

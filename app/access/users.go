@@ -163,6 +163,9 @@ func (us *Users) Invite(ctx context.Context, n NewUser) (u store.User, code stri
 	if err != nil {
 		return u, "", err
 	}
+	if err := loginFor(ctx, op, n.Role); err != nil {
+		return u, "", err
+	}
 	now := k.now()
 	code = rand.Text()
 	u = store.User{ID: artel.Owner(newID("usr_")), Name: n.Name, Email: email, Role: n.Role, CreatedAt: now, UpdatedAt: now}
@@ -186,12 +189,20 @@ func (us *Users) Invite(ctx context.Context, n NewUser) (u store.User, code stri
 // InviteAgain returns a new code for a user whose invitation has ended or who has
 // forgotten the password. An earlier one is no longer valid.
 func (us *Users) InviteAgain(ctx context.Context, id artel.Owner) (code string, err error) {
+	const op = "access.Users.InviteAgain"
 	k := us.core
 	if err := Require(ctx, store.ScopeAdmin); err != nil {
 		return "", err
 	}
 	code = rand.Text()
 	err = k.people.Update(ctx, func(tx store.PeopleTx) error {
+		u, err := tx.Users.Get(id)
+		if err == nil {
+			err = loginFor(ctx, op, u.Role)
+		}
+		if err != nil {
+			return err
+		}
 		if err := tx.Invitations.Put(store.Invitation{Hash: hashOf(code), User: id, ExpiresAt: k.now().Add(InvitationLife)}); err != nil {
 			return err
 		}
@@ -203,8 +214,18 @@ func (us *Users) InviteAgain(ctx context.Context, id artel.Owner) (code string, 
 	return code, nil
 }
 
-// Accept sets the password of an invited user, and ends the sessions of that user. A
-// wrong, used or ended code is of kind Denied, and costs no hash. Tries from one
+// loginFor returns Denied if a token acts on a user of a role that only a login may give
+// or change. A token of an administrator could otherwise make a session of one, which
+// has no end that is the token's.
+func loginFor(ctx context.Context, op string, r store.Role) error {
+	if a, _ := Of(ctx); r == store.Admin && a.Scopes != nil {
+		return needsLogin(op, "invite, reset, change or delete administrators")
+	}
+	return nil
+}
+
+// Accept sets the password of an invited user, and ends the sessions and tokens of
+// that user. A wrong, used or ended code is of kind Denied, and costs no hash. Tries from one
 // address wait longer and longer if they fail, together with logins; the error is a
 // [*Delay].
 func (us *Users) Accept(ctx context.Context, code, password string) (u store.User, err error) {
@@ -214,7 +235,7 @@ func (us *Users) Accept(ctx context.Context, code, password string) (u store.Use
 		return u, err
 	}
 	refused := artel.Errorf(artel.Denied, op, "code", "this invitation is not valid: it was used, replaced or is older than 7 days")
-	address := audit.Address(ctx)
+	address := networkOf(audit.Address(ctx))
 	if wait := us.byAddress.enter(address); wait > 0 {
 		return u, &artel.Error{Op: op, Kind: artel.Denied, Code: CodeTooManyLogins, Err: &Delay{wait}}
 	}
@@ -245,7 +266,7 @@ func (us *Users) Accept(ctx context.Context, code, password string) (u store.Use
 			err = tx.Users.Update(u)
 		}
 		if err == nil {
-			err = tx.Sessions.Delete(u.ID, "")
+			err = errors.Join(tx.Sessions.Delete(u.ID, ""), tx.Tokens.Delete(u.ID, ""))
 		}
 		if err == nil {
 			err = k.record(ctx, tx, audit.Act{Action: audit.PasswordSet, Target: string(u.ID), Actor: u.ID})
@@ -256,12 +277,13 @@ func (us *Users) Accept(ctx context.Context, code, password string) (u store.Use
 		return store.User{}, err
 	}
 	us.byAddress.forget(address)
-	k.forget(func(c *credential) bool { return c.session && c.actor.Owner == u.ID })
+	k.forgetUser(u.ID)
 	return u, nil
 }
 
 // Update changes a user. It is of kind Conflict if no administrator would be left
-// who can log in.
+// who can log in, with the code [CodeLastAdmin]. The work of a user who may no longer
+// have it done ends.
 func (us *Users) Update(ctx context.Context, id artel.Owner, p UserPatch) (u store.User, err error) {
 	const op = "access.Users.Update"
 	k := us.core
@@ -285,6 +307,9 @@ func (us *Users) Update(ctx context.Context, id artel.Owner, p UserPatch) (u sto
 		if u, err = tx.Users.Get(id); err != nil {
 			return err
 		}
+		if err := loginFor(ctx, op, u.Role); err != nil {
+			return err
+		}
 		var changed []string
 		set(&u.Name, p.Name, "name", &changed)
 		set(&u.Email, p.Email, "email", &changed)
@@ -292,6 +317,9 @@ func (us *Users) Update(ctx context.Context, id artel.Owner, p UserPatch) (u sto
 		set(&u.Disabled, p.Disabled, "disabled", &changed)
 		if len(changed) == 0 {
 			return nil
+		}
+		if err := loginFor(ctx, op, u.Role); err != nil {
+			return err
 		}
 		u.UpdatedAt = k.now()
 		if err := tx.Users.Update(u); errors.Is(err, artel.Conflict) {
@@ -308,6 +336,7 @@ func (us *Users) Update(ctx context.Context, id artel.Owner, p UserPatch) (u sto
 		return store.User{}, err
 	}
 	k.forgetUser(id)
+	k.stopWork(ctx, id, whyNot(u))
 	return u, nil
 }
 
@@ -318,17 +347,21 @@ func set[T comparable](field, value *T, name string, changed *[]string) {
 	}
 }
 
+// CodeLastAdmin is the error code of a change after which no administrator could log
+// in.
+const CodeLastAdmin = "last_admin"
+
 // anAdminIsLeft returns Conflict unless an administrator can log in.
 func anAdminIsLeft(op string, tx store.PeopleTx) error {
 	all, err := tx.Users.List()
 	if err == nil && !slices.ContainsFunc(all, func(u store.User) bool { return u.Role == store.Admin && !u.Disabled && u.Password != "" }) {
-		err = artel.Errorf(artel.Conflict, op, "", "no administrator would be left; make another one first")
+		err = &artel.Error{Op: op, Kind: artel.Conflict, Code: CodeLastAdmin, Err: errors.New("no administrator would be left who can log in; make another one first")}
 	}
 	return err
 }
 
-// Delete removes a user with sessions and tokens. What the user made stays in the
-// database, and no later user gets it.
+// Delete removes a user with sessions and tokens, and ends the user's work. What the
+// user made stays in the database, and no later user gets it.
 func (us *Users) Delete(ctx context.Context, id artel.Owner) error {
 	const op = "access.Users.Delete"
 	k := us.core
@@ -336,7 +369,14 @@ func (us *Users) Delete(ctx context.Context, id artel.Owner) error {
 		return err
 	}
 	err := k.people.Update(ctx, func(tx store.PeopleTx) error {
-		if err := tx.Users.Delete(id); err != nil {
+		u, err := tx.Users.Get(id)
+		if err == nil {
+			err = loginFor(ctx, op, u.Role)
+		}
+		if err == nil {
+			err = tx.Users.Delete(id)
+		}
+		if err != nil {
 			return err
 		}
 		if err := anAdminIsLeft(op, tx); err != nil {
@@ -346,6 +386,7 @@ func (us *Users) Delete(ctx context.Context, id artel.Owner) error {
 	})
 	if err == nil {
 		k.forgetUser(id)
+		k.stopWork(ctx, id, whyDeleted)
 	}
 	return err
 }

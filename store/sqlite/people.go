@@ -203,13 +203,13 @@ func (t sessions) Prune(now, idle time.Time) error {
 
 type tokens struct{ *tx }
 
-const tokenColumns = "SELECT id, hash, user, name, scopes, created_at, coalesce(used_at, 0), coalesce(expires_at, 0) FROM tokens"
+const tokenColumns = "SELECT id, hash, user, name, scopes, coalesce(parent, ''), created_at, coalesce(used_at, 0), coalesce(expires_at, 0) FROM tokens"
 
 // fillToken reads a row; a time of 0 is none.
 func fillToken(t *store.Token, scan func(...any) error) error {
 	var scopes string
 	var used, expires int64
-	if err := scan(&t.ID, &t.Hash, &t.User, &t.Name, &scopes, (*timeColumn)(&t.CreatedAt), &used, &expires); err != nil {
+	if err := scan(&t.ID, &t.Hash, &t.User, &t.Name, &scopes, &t.Parent, (*timeColumn)(&t.CreatedAt), &used, &expires); err != nil {
 		return err
 	}
 	if used != 0 {
@@ -237,12 +237,24 @@ func (t tokens) Create(v store.Token) error {
 	if err := users(t).of(v.User); err != nil {
 		return err
 	}
+	var parent any
+	if v.Parent != "" {
+		var one int
+		found, err := t.row(op, v.Parent, "SELECT 1 FROM tokens WHERE user = ? AND id = ?", []any{string(v.User), v.Parent}, &one)
+		if err == nil && !found {
+			err = artel.Errorf(artel.NotFound, op, artel.Shorten(v.Parent, 80), "no such parent")
+		}
+		if err != nil {
+			return err
+		}
+		parent = v.Parent
+	}
 	scopes, err := encode(op, v.ID, v.Scopes)
 	if err != nil {
 		return err
 	}
-	_, err = t.insert(op, v.ID, "INSERT INTO tokens (id, hash, user, name, scopes, created_at, used_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		v.ID, string(v.Hash), string(v.User), v.Name, scopes, micros(v.CreatedAt), optional(v.UsedAt), optional(v.ExpiresAt))
+	_, err = t.insert(op, v.ID, "INSERT INTO tokens (id, hash, user, name, scopes, parent, created_at, used_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		v.ID, string(v.Hash), string(v.User), v.Name, scopes, parent, micros(v.CreatedAt), optional(v.UsedAt), optional(v.ExpiresAt))
 	return err
 }
 
@@ -270,6 +282,10 @@ func (t tokens) Touch(id string, at time.Time) error {
 
 func (t tokens) Delete(user artel.Owner, id string) error {
 	const op = "store.Tokens.Delete"
+	if id == "" {
+		_, err := t.change(op, string(user), "DELETE FROM tokens WHERE user = ?", string(user))
+		return err
+	}
 	n, err := t.change(op, id, "DELETE FROM tokens WHERE user = ? AND id = ?", string(user), id)
 	return present(op, id, "token", n, err)
 }

@@ -292,9 +292,10 @@ CREATE TABLE tokens (
     created_at INTEGER NOT NULL,
     used_at    INTEGER, -- exact to a minute; NULL: never
     expires_at INTEGER  -- NULL: never
-) STRICT;
+, parent TEXT REFERENCES tokens (id) ON DELETE CASCADE) STRICT;
 CREATE INDEX tokens_by_user ON tokens (user);
 CREATE INDEX notes_by_run ON notes (owner, conversation, run, kind);
+CREATE INDEX tokens_by_parent ON tokens (parent);
 CREATE TABLE gateway_keys (
     n          INTEGER PRIMARY KEY,
     id         TEXT    NOT NULL UNIQUE,
@@ -350,5 +351,6 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (37, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (40, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (41, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (43, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (44, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (50, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (60, 1);

@@ -234,6 +234,40 @@ func peopleTokens(c *check) {
 	c.Kind("Find of a deleted token", c.s.People().View(c.Context(), func(tx store.PeopleTx) error { _, err := tx.Tokens.Find(numbered(2)); return err }), artel.NotFound)
 }
 
+// peopleTokenParents: a token ends with the one that it was made with.
+func peopleTokenParents(c *check) {
+	c.withUsers("ann", "bob")
+	create := func(id string, n byte, user artel.Owner, parent string) func(store.PeopleTx) error {
+		return func(tx store.PeopleTx) error {
+			return tx.Tokens.Create(store.Token{ID: id, Hash: numbered(n), User: user, Parent: parent, CreatedAt: c.now})
+		}
+	}
+	c.people(create("root", 1, "ann", ""))
+	c.people(create("child", 2, "ann", "root"))
+	c.people(create("grandchild", 3, "ann", "child"))
+	c.people(create("other", 4, "ann", ""))
+	c.people(create("bobs", 5, "bob", ""))
+	c.peopleRefuse("a token of a parent that is not there", artel.NotFound, create("x", 6, "ann", "nothing"))
+	c.peopleRefuse("a token of another user's parent", artel.NotFound, create("x", 6, "bob", "root"))
+	ids := func(user artel.Owner) (ids []string) {
+		c.seePeople(func(tx store.PeopleTx) error {
+			all, err := tx.Tokens.List(user)
+			for _, t := range all {
+				ids = append(ids, t.ID+" of "+t.Parent)
+			}
+			return err
+		})
+		return ids
+	}
+	c.Same("tokens of ann", ids("ann"), []string{"other of ", "grandchild of child", "child of root", "root of "})
+	c.people(func(tx store.PeopleTx) error { return tx.Tokens.Delete("ann", "root") })
+	c.Same("after the end of the root", ids("ann"), []string{"other of "})
+	c.people(func(tx store.PeopleTx) error { return tx.Tokens.Delete("ann", "") })
+	c.people(func(tx store.PeopleTx) error { return tx.Tokens.Delete("ann", "") }) // has none any more
+	c.Same("after the end of all", ids("ann"), []string(nil))
+	c.Same("those of another user", ids("bob"), []string{"bobs of "})
+}
+
 // peopleDeleted: what lets a user in goes with the user, what the user owns stays.
 func peopleDeleted(c *check) {
 	c.withUsers(me, "ann")

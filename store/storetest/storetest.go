@@ -120,6 +120,7 @@ func clauses() []clause {
 		{"people/sessions that end", peopleSessionsEnd},
 		{"people/tokens", peopleTokens},
 		{"people/keys", peopleKeys},
+		{"people/token parents", peopleTokenParents},
 		{"people/deleted user", peopleDeleted},
 		{"people/entries", peopleEntries},
 		{"people/transactions", peopleTransactions},

@@ -79,6 +79,13 @@ func (e sharedEntries) Update(v store.Entry) error {
 	return e.Entries.Update(v)
 }
 
+type orphanTokens struct{ store.Tokens }
+
+func (t orphanTokens) Create(v store.Token) error {
+	v.Parent = ""
+	return t.Tokens.Create(v)
+}
+
 // peopleTwins break what is promised about people.
 func peopleTwins() map[string]func(*twin) {
 	return map[string]func(*twin){
@@ -88,6 +95,7 @@ func peopleTwins() map[string]func(*twin) {
 		"people/sessions that end": breakPeople(func(tx *store.PeopleTx) { tx.Sessions = boundlessSessions{tx.Sessions} }),
 		"people/tokens":            breakPeople(func(tx *store.PeopleTx) { tx.Tokens = sharedTokens{tx.Tokens} }),
 		"people/keys":              breakPeople(func(tx *store.PeopleTx) { tx.Keys = sharedKeys{tx.Keys} }),
+		"people/token parents":     breakPeople(func(tx *store.PeopleTx) { tx.Tokens = orphanTokens{tx.Tokens} }),
 		"people/deleted user":      breakPeople(func(tx *store.PeopleTx) { tx.Users = forgetfulUsers{tx.Users} }),
 		"people/entries":           breakPeople(func(tx *store.PeopleTx) { tx.Entries = sharedEntries{tx.Entries} }),
 		"people/transactions": func(t *twin) {

@@ -30,7 +30,8 @@ type Authentication struct {
 // Authenticate puts who asks into the context of every request to next, and is the
 // only place that does. It refuses requests without a known actor, except those
 // by which a client becomes known, and those for which the actor has no right:
-// reading needs the scope read, everything else write.
+// reading needs the scope read, everything else write. With a login every role may see and
+// change its own account.
 //
 // Use cases check the scope admin themselves; see [access.Require].
 func Authenticate(next http.Handler, a Authentication) http.Handler {
@@ -68,7 +69,7 @@ func Authenticate(next http.Handler, a Authentication) http.Handler {
 		case err == nil && cookie && !isSafe(r) && r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "":
 			// Guard compares them; a browser that sends neither cannot be trusted with a cookie.
 			err = artel.Errorf(artel.Denied, "httpapi.Authenticate", "", "a change with a session needs the header Origin")
-		case err == nil && !endsSession(r) && !isPublic(r):
+		case err == nil && !endsSession(r) && !isPublic(r) && !(cookie && ofAccount(r)):
 			scope := store.ScopeWrite
 			if isSafe(r) {
 				scope = store.ScopeRead
@@ -104,10 +105,8 @@ func secretOf(r *http.Request) (secret string, cookie bool) {
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(token), false
 	}
-	if c, err := r.Cookie(access.SessionCookie); err == nil && !strings.HasPrefix(c.Value, access.TokenPrefix) {
-		return c.Value, true
-	}
-	return "", false
+	secret = access.SessionOf(r)
+	return secret, secret != ""
 }
 
 func isSafe(r *http.Request) bool {
@@ -118,6 +117,9 @@ func isSafe(r *http.Request) bool {
 // is in every copy of the program, or asks how the server is. Numbers are for its
 // machine and for operators; see [Operators].
 func isPublic(r *http.Request) bool {
+	if !isClean(r.URL.Path) { // what serves it may clean it first, and find another page
+		return false
+	}
 	return isSafe(r) && (slices.Contains([]string{"/healthz", "/readyz", "/metrics", loginPath, setupPath, acceptPath}, r.URL.Path) || strings.HasPrefix(r.URL.Path, "/static/")) ||
 		r.Method == http.MethodPost && slices.Contains([]string{loginPath, Base + loginPath, Base + setupPath, Base + acceptPath, setupPath, acceptPath}, r.URL.Path)
 }
@@ -125,6 +127,17 @@ func isPublic(r *http.Request) bool {
 // endsSession reports whether a request logs out, which every role may.
 func endsSession(r *http.Request) bool {
 	return r.Method == http.MethodPost && (r.URL.Path == logoutPath || r.URL.Path == Base+logoutPath)
+}
+
+// ofAccount reports whether a request is about the account of who asks, which every role
+// may see and change with a login.
+func ofAccount(r *http.Request) bool {
+	p, isAPI := strings.CutPrefix(r.URL.Path, Base)
+	if !isAPI {
+		return p == accountPath || strings.HasPrefix(p, accountPath+"/")
+	}
+	return p == "/me" || p == "/me/password" || p == "/sessions" || p == "/tokens" ||
+		r.Method == http.MethodDelete && (strings.HasPrefix(p, "/sessions/") || strings.HasPrefix(p, "/tokens/"))
 }
 
 // refuse answers a request that is not allowed: for a page that a person opens, with

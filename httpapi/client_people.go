@@ -15,6 +15,17 @@ func (c *Client) Me(ctx context.Context) (out MeView, err error) {
 	return out, c.json(ctx, http.MethodGet, "/me", nil, &out)
 }
 
+// ChangeMe changes the name of the user.
+func (c *Client) ChangeMe(ctx context.Context, change MeChange) (out MeView, err error) {
+	return out, c.json(ctx, http.MethodPatch, "/me", change, &out)
+}
+
+// ChangePassword changes the password of the user. The client needs the cookie of a
+// session, which the answer replaces.
+func (c *Client) ChangePassword(ctx context.Context, change NewPassword) error {
+	return c.json(ctx, http.MethodPost, "/me/password", change, nil)
+}
+
 // Users lists the users.
 func (c *Client) Users(ctx context.Context) (out List[UserView], err error) {
 	return out, c.json(ctx, http.MethodGet, "/users", nil, &out)

@@ -24,6 +24,8 @@ const (
 	logoutPath = "/logout"
 	setupPath  = "/setup"
 	acceptPath = "/invite"
+
+	accountPath = "/account" // and below: what users see and change of their own account
 )
 
 // A UserView is a user.
@@ -50,6 +52,18 @@ type MeView struct {
 	Scopes []store.Scope `json:"scopes" doc:"what this session or token may do"`
 	Token  string        `json:"token,omitempty" doc:"the name of the token"`
 	Login  bool          `json:"login" doc:"whether this deployment needs a login"`
+}
+
+// A MeChange is the body of PATCH /me.
+type MeChange struct {
+	Name string `json:"name" minLength:"1" maxLength:"100"`
+}
+
+// A NewPassword is the body of POST /me/password.
+type NewPassword struct {
+	Old      string `json:"old" maxLength:"1024" doc:"the present password"`
+	Password string `json:"password" minLength:"10" maxLength:"1024"`
+	Keep     bool   `json:"keep,omitempty" doc:"whether your other sessions and tokens stay"`
 }
 
 // A NewUser is the body of POST /users.
@@ -108,19 +122,22 @@ type SessionView struct {
 type NewToken struct {
 	Name      string        `json:"name" minLength:"1" maxLength:"100"`
 	Scopes    []store.Scope `json:"scopes" minItems:"1" maxItems:"4" doc:"read; write, which includes read; gateway; admin, which includes write"`
-	ExpiresAt *time.Time    `json:"expires_at,omitempty" doc:"absent: never"`
+	ExpiresAt *time.Time    `json:"expires_at,omitempty" doc:"absent: never, or as the token that asks"`
 }
 
 // A MadeToken is the answer of POST /tokens.
 type MadeToken struct {
 	ID    string `json:"id"`
 	Token string `json:"token" doc:"it cannot be read again"`
+
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"that of the token it was made with, if none was asked for; absent: never"`
 }
 
 // A TokenView is a token without its secret.
 type TokenView struct {
 	ID        string        `json:"id"`
 	Name      string        `json:"name"`
+	Parent    string        `json:"parent,omitempty" doc:"the token with which it was made, and with which it ends"`
 	Scopes    []store.Scope `json:"scopes"`
 	CreatedAt time.Time     `json:"created_at"`
 	UsedAt    *time.Time    `json:"used_at,omitempty" doc:"exact to a minute; absent: never"`
@@ -174,6 +191,24 @@ func (f *server) people() {
 		})
 	register(f, f.op(http.MethodGet, "/me", "read-me", "Say who asks, and what they may do", http.StatusOK),
 		func(ctx context.Context, _ *struct{}) (*body[MeView], error) { return answer(f.me(ctx)) })
+	register(f, f.op(http.MethodPatch, "/me", "change-me", "Change your name (with a login, or a token of the scope admin)", http.StatusOK),
+		func(ctx context.Context, in *struct{ Body MeChange }) (*body[MeView], error) {
+			if _, err := users.Rename(ctx, in.Body.Name); err != nil {
+				return nil, err
+			}
+			return answer(f.me(ctx))
+		})
+	register(f, f.op(http.MethodPost, "/me/password", "change-password", "Change your password, which ends your other sessions and tokens (with a login)", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			RequestHeader
+			Body NewPassword
+		},
+		) (*loggedIn, error) {
+			l := access.LoginOf(in.request, "", "")
+			c := access.PasswordChange{Old: in.Body.Old, New: in.Body.Password, Keep: in.Body.Keep, Client: l.Client, Previous: l.Previous}
+			secret, s, err := f.app.Access.Sessions.ChangePassword(ctx, c)
+			return begun(in.request, secret, s, err)
+		})
 	register(f, f.op(http.MethodGet, "/users", "list-users", "List the users (role admin)", http.StatusOK),
 		func(ctx context.Context, _ *struct{}) (*body[List[UserView]], error) {
 			all, err := users.List(ctx)
@@ -247,13 +282,13 @@ func (f *server) apiTokens() {
 				r.ExpiresAt = *in.Body.ExpiresAt
 			}
 			secret, t, err := tokens.Create(ctx, r)
-			return answer(MadeToken{t.ID, secret}, err)
+			return answer(MadeToken{t.ID, secret, optionalTime(t.ExpiresAt)}, err)
 		})
 	register(f, f.op(http.MethodGet, "/tokens", "list-tokens", "List your tokens", http.StatusOK),
 		func(ctx context.Context, _ *struct{}) (*body[List[TokenView]], error) {
 			all, err := tokens.List(ctx)
 			return answer(listOf(views(all, func(t store.Token) TokenView {
-				return TokenView{t.ID, t.Name, t.Scopes, t.CreatedAt, optionalTime(t.UsedAt), optionalTime(t.ExpiresAt)}
+				return TokenView{t.ID, t.Name, t.Parent, t.Scopes, t.CreatedAt, optionalTime(t.UsedAt), optionalTime(t.ExpiresAt)}
 			}), ""), err)
 		})
 	register(f, f.op(http.MethodDelete, "/tokens/{id}", "revoke-token", "Revoke one of your tokens; what it is used for ends at once", http.StatusNoContent),
@@ -317,6 +352,11 @@ type loggedOut struct {
 
 func (f *server) logIn(ctx context.Context, r *http.Request, c Credentials) (*loggedIn, error) {
 	secret, s, err := f.app.Access.Sessions.Login(ctx, access.LoginOf(r, c.Email, c.Password))
+	return begun(r, secret, s, err)
+}
+
+// begun answers with the cookie of a session that has begun.
+func begun(r *http.Request, secret string, s store.Session, err error) (*loggedIn, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (ss *Sessions) ChangePassword(ctx context.Context, c PasswordChange) (secre
 	if ok, err := k.matches(ctx, old, c.Old); err != nil {
 		return "", s, err
 	} else if !ok {
-		return "", s, &artel.Error{Op: op, Subject: "old", Kind: artel.Denied, Code: CodeWrongPassword, Err: errors.New("the old password is wrong")}
+		return "", s, &artel.Error{Op: op, Subject: "old", Kind: artel.Invalid, Code: CodeWrongPassword, Err: errors.New("the old password is wrong")}
 	}
 	hash, err := k.hashPassword(ctx, c.New)
 	if err != nil {

@@ -12,28 +12,49 @@ import (
 	"github.com/artelhq/artel/internal/peer"
 )
 
-// SessionCookie is the name of the cookie of a session.
+// SessionCookie is the name of the cookie of a session without TLS, which browsers send
+// to this machine only. With TLS it has a prefix by which browsers refuse one of a
+// neighbouring host or without TLS (RFC 6265bis, 4.1.3).
 const SessionCookie = "artel_session"
+
+// cookieOf returns the name of the cookie for requests such as r, and whether it is
+// Secure.
+func cookieOf(p peer.Peer) (name string, secure bool) {
+	switch {
+	case p.Scheme != "https" && IsLoopback(p.Host):
+		return SessionCookie, false
+	case p.Prefix == "":
+		return "__Host-" + SessionCookie, true
+	}
+	return "__Secure-" + SessionCookie, true // the other prefix needs the path /
+}
 
 // Cookie returns the cookie with the secret of a session; an empty secret removes
 // it. Scripts cannot read it, requests that other sites cause do not carry it
 // unless they follow a link, and browsers send it without TLS to this machine only.
 func Cookie(r *http.Request, secret string, expires time.Time) *http.Cookie {
 	p := peer.Of(r)
-	c := &http.Cookie{Name: SessionCookie, Value: secret, Path: p.Prefix + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.Scheme == "https" || !IsLoopback(p.Host), Expires: expires}
+	name, secure := cookieOf(p)
+	c := &http.Cookie{Name: name, Value: secret, Path: p.Prefix + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure, Expires: expires}
 	if secret == "" {
 		c.MaxAge, c.Expires = -1, time.Time{}
 	}
 	return c
 }
 
+// SessionOf returns the secret in the cookie of a request, or "".
+func SessionOf(r *http.Request) string {
+	name, _ := cookieOf(peer.Of(r))
+	c, err := r.Cookie(name)
+	if err != nil || !strings.HasPrefix(c.Value, sessionPrefix) {
+		return ""
+	}
+	return c.Value
+}
+
 // LoginOf returns a login by a request, which replaces the session of its cookie.
 func LoginOf(r *http.Request, email, password string) Login {
-	l := Login{Email: email, Password: password, Client: r.UserAgent()}
-	if old, err := r.Cookie(SessionCookie); err == nil {
-		l.Previous = old.Value
-	}
-	return l
+	return Login{Email: email, Password: password, Client: r.UserAgent(), Previous: SessionOf(r)}
 }
 
 // IsLoopback reports whether a host, with or without a port, is this machine.

@@ -115,5 +115,7 @@ func TestPeopleByCommand(t *testing.T) {
 	base = serving(t, dir, bareEnvironment(dir), "--config", path).url
 	_, code, _ := strings.Cut(recovered, "code=")
 	post("/api/v1/invite", `{"code":"`+code+`","password":"another password"}`, "").Body.Close()
-	must(token, "users", "ls") // tokens stay
+	if _, err := as(token, "users", "ls"); err == nil {
+		t.Error("a token from before the new password works")
+	}
 }

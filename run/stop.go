@@ -16,7 +16,7 @@ type stopError struct{ why string }
 // Error implements error.
 func (e *stopError) Error() string { return e.why }
 
-// Stop interrupts the runs of an owner for whom [Config.MayWork] refuses further ones, and
+// Stop interrupts the runs of an owner whose further runs [Config.MayWork] refuses, and
 // discards those in the queue. Each has the reason in its log. It waits until those of
 // this process have ended, or ctx has; those without a process are ended by
 // [Runs.Recover].

@@ -21,7 +21,8 @@ type docx struct {
 	boxes  []*node // text boxes anchored in the current paragraph
 	inList bool    // the last block was a list item
 	bodies map[string]map[string]*node
-	left   tally // what bodies may still hold
+	marks  map[[2]string]span // of the notes that were referred to, by kind and id
+	left   tally              // what bodies may still hold
 	depth  int
 }
 
@@ -36,7 +37,7 @@ func readDOCX(src *source, o *out) error {
 	if err != nil {
 		return err
 	}
-	d := &docx{archive: a, o: o, bodies: map[string]map[string]*node{}, left: tally{maxNodes, src.maxText}}
+	d := &docx{archive: a, o: o, bodies: map[string]map[string]*node{}, marks: map[[2]string]span{}, left: tally{maxNodes, src.maxText}}
 	o.pages = a.property("Pages")
 	if d.rels, err = a.relations(main); err != nil {
 		return err
@@ -358,12 +359,16 @@ func (d *docx) rowsOf(tbl *node) [][]string {
 
 // note adds the footnote of a kind and id and returns its mark.
 func (d *docx) note(kind, letter, id string) span {
+	if mark, again := d.marks[[2]string{kind, id}]; again { // also of a note that refers to itself
+		return mark
+	}
 	body := d.bodies[kind][id]
 	if body == nil {
 		return span{}
 	}
-	delete(d.bodies[kind], id) // against notes that refer to themselves
 	label, text := d.notes.add(letter)
+	mark := raw("[^" + label + "]")
+	d.marks[[2]string{kind, id}] = mark
 	var parts []string
 	if author := body.attr("author"); kind == "comments" && author != "" {
 		parts = append(parts, "Comment by "+escape(tidy(author))+":")
@@ -378,5 +383,5 @@ func (d *docx) note(kind, letter, id string) span {
 		sep = "  \n"
 	}
 	*text = cmp.Or(strings.Join(parts, sep), "(empty)")
-	return raw("[^" + label + "]")
+	return mark
 }

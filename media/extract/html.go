@@ -132,7 +132,7 @@ func (w *htmlWriter) children(n *html.Node, look htmlFormat) error {
 }
 
 func (w *htmlWriter) element(n *html.Node, look htmlFormat) error {
-	if hasAttr(n, "hidden") || strings.Contains(strings.ReplaceAll(htmlAttr(n, "style"), " ", ""), "display:none") {
+	if hasAttr(n, "hidden") || strings.Contains(strings.ReplaceAll(strings.ToLower(htmlAttr(n, "style")), " ", ""), "display:none") {
 		w.o.omit(OmitHidden, 1)
 		return nil
 	}
@@ -355,6 +355,9 @@ func (w *htmlWriter) list(n *html.Node, look htmlFormat) error {
 		}
 		mark := "-"
 		if n.DataAtom == atom.Ol {
+			if v, err := strconv.Atoi(htmlAttr(c, "value")); err == nil && v >= 0 && v <= 1e8 {
+				number = v
+			}
 			mark = strconv.Itoa(number) + "."
 		}
 		tight := !first || w.lists > 1 && (mark == "-" || mark == "1.")

@@ -72,7 +72,7 @@ func (d *odt) part(name string) error {
 		case "text":
 			body = body || strings.HasSuffix(e.Name.Space, ":office:1.0")
 			return nil
-		case "style", "list-style", "p", "h", "list", "table", "tracked-changes":
+		case "style", "list-style", "p", "h", "list", "table", "frame", "tracked-changes":
 		default:
 			return nil
 		}
@@ -188,6 +188,15 @@ func (d *odt) block(n *node) {
 		d.list(n, n.attr("style-name"), 0)
 	case "table":
 		d.o.table(d.rows(n))
+	case "frame": // of a page
+		box := n.kid("text-box")
+		if box == nil {
+			d.o.paragraph(d.frame(n, span{}))
+			return
+		}
+		for _, k := range box.kids {
+			d.block(k)
+		}
 	}
 }
 
@@ -260,12 +269,20 @@ func (d *odt) rows(n *node) [][]string {
 					parts = append(parts, s)
 				}
 			})
-			row = append(row, strings.Join(parts, "\n"))
+			text := strings.Join(parts, "\n")
+			row = append(row, text)
 			for range min(max(number(tc.attr("number-columns-repeated"))-1, 0), 64) {
-				row = append(row, "")
+				if text == "" || d.cell() {
+					row = append(row, text)
+				}
 			}
 		}
-		rows = append(rows, row)
+		for range min(max(number(tr.attr("number-rows-repeated")), 1), 64) {
+			rows = append(rows, row)
+			if strings.Join(row, "") == "" || !d.cell() {
+				break
+			}
+		}
 	})
 	return rows
 }

@@ -126,6 +126,7 @@ func pageLines(doc *openPDF, n int, o *out) (*pdfLines, error) {
 	} else {
 		o.omit(OmitPicture, p.Pictures)
 	}
+	o.omit(OmitObject, p.Attached)
 	l := &pdfLines{number: n + 1, lines: buildLines(glyphs)}
 	for _, f := range p.Fields {
 		text := strings.TrimSpace(f.Value)

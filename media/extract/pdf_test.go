@@ -179,6 +179,20 @@ func TestPDFAnnotations(t *testing.T) {
 	}
 }
 
+// TestPDFComments says that what reviewers write on pages is in the text, with their names,
+// and that attached files are counted.
+func TestPDFComments(t *testing.T) {
+	doc := pdfOf("BT /F 10 Tf 50 700 Td (text) Tj ET", helvetica,
+		"8 0 obj<</Type/Annot/Subtype/Text/T(Ann)/Contents(Is this so?)/Rect[66 695 112 712]/Popup 9 0 R>>endobj",
+		"9 0 obj<</Type/Annot/Subtype/Popup/Parent 8 0 R/Contents(Is this so?)/Rect[66 695 112 712]>>endobj",
+		"10 0 obj<</Type/Annot/Subtype/Highlight/Contents<FEFF4E2D>/QuadPoints[50 710 80 710 50 700 80 700]/Rect[50 700 80 710]>>endobj",
+		"13 0 obj<</Type/Annot/Subtype/FileAttachment/Contents(the figures)/FS<</F(a.xlsx)>>/Rect[50 400 100 420]>>endobj")
+	want := "<!-- page 1 -->\n\ntext\n\n- Comment by Ann: Is this so?\n- Comment: 中\n- Attached file: the figures\n\n<!-- left out: 1 embedded objects -->\n"
+	if x := textOf(t, doc, asType(typePDF), Options{}); x.Text != want {
+		t.Errorf("got %q\nwant %q", x.Text, want)
+	}
+}
+
 // TestPDFBeginsLate says that bytes before the header, and a missing end, are no obstacle.
 func TestPDFBeginsLate(t *testing.T) {
 	doc := pdfOf("BT /F 10 Tf 50 700 Td (here) Tj ET", helvetica)

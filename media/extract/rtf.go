@@ -21,6 +21,7 @@ type rtfState struct {
 	skipUC  int // characters that stand for one of Unicode where that is not read
 	hidden  bool
 	deleted bool // by tracked changes
+	fonts   bool // it is the table of fonts
 	enc     encoding.Encoding
 	inTable bool
 	outline int       // the level of a heading from 1, or 0
@@ -40,24 +41,23 @@ type rtfAside struct {
 
 // An rtf is a document in RTF while it is read.
 type rtf struct {
-	o         *out
-	state     rtfState
-	stack     []rtfState
-	spans     []span
-	bytes     []byte // text in a charset, not decoded yet
-	drop      int    // characters to drop after one of Unicode
-	high      rune   // the first half of a pair
-	fonts     map[int]encoding.Encoding
-	font      int
-	row       []string
-	rows      [][]string
-	first     bool // the group has just begun
-	fontTable bool
-	listOn    bool // the block before was an entry of a list
-	notes     notes
-	open      []rtfAside
-	margins   []string // the distinct headers and footers
-	size      int      // bytes of them
+	o       *out
+	state   rtfState
+	stack   []rtfState
+	spans   []span
+	bytes   []byte // text in a charset, not decoded yet
+	drop    int    // characters to drop after one of Unicode
+	high    rune   // the first half of a pair
+	fonts   map[int]encoding.Encoding
+	font    int
+	row     []string
+	rows    [][]string
+	first   bool // the group has just begun
+	listOn  bool // the block before was an entry of a list
+	notes   notes
+	open    []rtfAside
+	margins []string // the distinct headers and footers
+	size    int      // bytes of them
 }
 
 // maxSpans bounds the changes of formatting in one paragraph.
@@ -241,9 +241,8 @@ func (r *rtf) word(word string, value int, has bool) {
 	on := !has || value != 0
 	switch word {
 	case "fonttbl":
-		r.state.skip, r.fontTable = true, true
+		r.state.skip, r.state.fonts = true, true
 	case "colortbl", "stylesheet", "info", "pict", "object", "annotation", "listtext", "pntext", "themedata", "xmlnstbl", "datastore", "generator", "nonshppict":
-		r.fontTable = r.fontTable && word != "colortbl" && word != "stylesheet"
 		if word == "pict" && !r.state.skip {
 			r.o.omit(OmitPicture, 1)
 		}
@@ -284,7 +283,7 @@ func (r *rtf) word(word string, value int, has bool) {
 		r.footnote()
 	case "ftnalt": // a footnote that is an endnote
 	case "f":
-		if r.font = value; !r.fontTable {
+		if r.font = value; !r.state.fonts {
 			if enc := r.fonts[value]; enc != nil {
 				r.state.enc = enc
 			}
@@ -293,6 +292,8 @@ func (r *rtf) word(word string, value int, has bool) {
 		if enc := rtfCharset(value); enc != nil && len(r.fonts) < 10_000 {
 			r.fonts[r.font] = enc
 		}
+	case "mac", "pc", "pca":
+		r.state.enc = codePage(map[string]int{"mac": 10000, "pc": 437, "pca": 850}[word])
 	case "ansicpg":
 		if enc, err := htmlindex.Get("windows-" + strconv.Itoa(value)); err == nil {
 			r.state.enc = enc
@@ -506,6 +507,12 @@ func rtfCharset(n int) encoding.Encoding {
 
 // codePage returns the charset of a code page that is none of Windows' own.
 func codePage(n int) encoding.Encoding {
+	switch n {
+	case 437:
+		return charmap.CodePage437
+	case 850:
+		return charmap.CodePage850
+	}
 	name := map[int]string{932: "shift_jis", 936: "gb18030", 949: "euc-kr", 950: "big5", 10000: "macintosh", 65001: "utf-8"}[n]
 	enc, err := htmlindex.Get(strings.ToLower(name))
 	if err != nil {

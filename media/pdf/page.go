@@ -29,6 +29,7 @@ type Page struct {
 	Links    []Link
 	Fields   []Field
 	Pictures int
+	Attached int  // files that are attached to places of the page
 	Cut      bool // the page has more characters than are read
 }
 
@@ -59,7 +60,8 @@ type Link struct {
 	URI string
 }
 
-// A Field is a form field with a value, or a note typed on the page, which has no name.
+// A Field is a form field with a value, a comment, or a note typed on the page, which has
+// no name.
 type Field struct{ Name, Value string }
 
 // Page reads page n, from 0 on.
@@ -287,9 +289,12 @@ func (d *Document) fields(ctx context.Context, page uint64, p *Page) error {
 			p.Cut = true
 			break
 		}
-		f, err := d.field(ctx, page, i)
+		f, kind, err := d.field(ctx, page, i)
 		if err != nil {
 			return err
+		}
+		if kind == fileAttachment {
+			p.Attached++
 		}
 		size += len(f.Name) + len(f.Value)
 		// Each button of a group has the value of the group.
@@ -320,34 +325,63 @@ func (d *Document) openForm(ctx context.Context) error {
 
 // The kinds of annotations and fields that hold values.
 const (
-	freeText    = 3
-	widget      = 20
-	fieldCheck  = 2
-	fieldRadio  = 3
-	fieldButton = 1
+	note           = 1
+	freeText       = 3 // from here on to ink, marks on the page, with comments
+	ink            = 15
+	fileAttachment = 17
+	widget         = 20
+	fieldCheck     = 2
+	fieldRadio     = 3
+	fieldButton    = 1
 )
 
-func (d *Document) field(ctx context.Context, page uint64, i int) (f Field, err error) {
+// field returns the value of annotation i of a page, and its kind.
+func (d *Document) field(ctx context.Context, page uint64, i int) (f Field, kind uint64, err error) {
 	annotation, err := d.call(ctx, "FPDFPage_GetAnnot", page, uint64(i))
 	if err != nil || annotation == 0 {
-		return f, err
+		return f, 0, err
 	}
 	defer func() {
 		if _, e := d.call(ctx, "FPDFPage_CloseAnnot", annotation); err == nil {
 			err = e
 		}
 	}()
-	kind, err := d.call(ctx, "FPDFAnnot_GetSubtype", annotation)
-	if err == nil && kind == freeText {
-		key := uint64(d.scratch + scratchSize/2)
-		d.mod.Memory().WriteString(uint32(key), "Contents\x00")
-		f.Value, err = d.text(ctx, true, "FPDFAnnot_GetStringValue", annotation, key)
+	kind, err = d.call(ctx, "FPDFAnnot_GetSubtype", annotation)
+	switch {
+	case err != nil:
+		return f, kind, err
+	case kind == note, kind >= freeText && kind <= ink, kind == fileAttachment:
+		f, err = d.comment(ctx, annotation, kind)
+		return f, kind, err
+	case kind == widget && d.form != 0:
+		f, err = d.formField(ctx, annotation)
+	}
+	return f, kind, err
+}
+
+// comment returns what an annotation says.
+func (d *Document) comment(ctx context.Context, annotation, kind uint64) (f Field, err error) {
+	value := func(key string) (string, error) {
+		at := uint64(d.scratch + scratchSize/2)
+		d.mod.Memory().WriteString(uint32(at), key+"\x00")
+		return d.text(ctx, true, "FPDFAnnot_GetStringValue", annotation, at)
+	}
+	if f.Value, err = value("Contents"); err != nil || kind == freeText || strings.TrimSpace(f.Value) == "" {
 		return f, err
 	}
-	if err != nil || kind != widget || d.form == 0 {
-		return f, err
+	if f.Name = "Attached file"; kind != fileAttachment {
+		var author string
+		if author, err = value("T"); author != "" {
+			author = " by " + author
+		}
+		f.Name = "Comment" + author
 	}
-	kind, err = d.call(ctx, "FPDFAnnot_GetFormFieldType", d.form, annotation)
+	return f, err
+}
+
+// formField returns the value of a field of a form, if it has one.
+func (d *Document) formField(ctx context.Context, annotation uint64) (f Field, err error) {
+	kind, err := d.call(ctx, "FPDFAnnot_GetFormFieldType", d.form, annotation)
 	if err != nil || int32(kind) <= fieldButton {
 		return f, err
 	}

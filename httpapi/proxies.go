@@ -11,7 +11,7 @@ import (
 
 // FromProxies gives next the client of each request as trusted proxies report it (see
 // [peer.Of]), whose address acts in the audit log have, and requests below prefix
-// without it. It stands before all handlers that look at the path.
+// without it, which redirects get again. It stands before all handlers that look at the path.
 func FromProxies(next http.Handler, trusted peer.Trusted, prefix string) http.Handler {
 	if len(trusted) == 0 && prefix == "" {
 		return next
@@ -30,6 +30,9 @@ func FromProxies(next http.Handler, trusted peer.Trusted, prefix string) http.Ha
 		if p.Address != direct.Address {
 			r = r.WithContext(audit.WithAddress(r.Context(), p.Address))
 		}
-		next.ServeHTTP(w, peer.Strip(r, prefix))
+		if prefix != "" {
+			w, r = &below{ResponseWriter: w, prefix: prefix}, peer.Strip(r, prefix)
+		}
+		next.ServeHTTP(w, r)
 	})
 }

@@ -43,6 +43,7 @@ type People interface {
 type PeopleTx struct {
 	Users       Users
 	Invitations Invitations
+	Identities  Identities
 	Sessions    Sessions
 	Tokens      Tokens
 	Keys        GatewayKeys

@@ -21,6 +21,7 @@ func (ui *handler) funcs(l phrase.Locale) template.FuncMap {
 		"say":      func(key any, pairs ...any) string { return l.Say(phrase.Key(fmt.Sprint(key)), pairsOf(pairs)) },
 		"args":     func(pairs ...any) map[string]any { return pairsOf(pairs) },
 		"asset":    ui.assets.url,
+		"prefix":   func() string { return ui.place.Prefix },
 		"icon":     ui.icon,
 		"typeName": func(mediaType string) string { return typeName(l, mediaType) },
 		"agentURL": agentURL,

@@ -11,6 +11,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/form"
+	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/internal/phrase"
 )
 
@@ -45,10 +46,10 @@ func (ui *handler) importConversation(w http.ResponseWriter, r *http.Request) {
 		ui.showImport(w, r, status, text)
 		return
 	}
-	tellImported(w, made)
+	tellImported(w, r, made)
 	url := conversationURL(made.Conversation.ID)
 	if wantsJSON(r) {
-		writeJSON(w, http.StatusOK, map[string]string{"url": url})
+		writeJSON(w, http.StatusOK, map[string]string{"url": ui.place.Prefix + url})
 		return
 	}
 	http.Redirect(w, r, url, http.StatusSeeOther)
@@ -80,7 +81,7 @@ func (ui *handler) imported(r *http.Request) (app.Imported, error) {
 // It travels in a cookie, which no other site can set.
 const importedCookie = "artel-imported"
 
-func tellImported(w http.ResponseWriter, made app.Imported) {
+func tellImported(w http.ResponseWriter, r *http.Request, made app.Imported) {
 	made.Conversation = artel.Conversation{ID: made.Conversation.ID}
 	made.NoAgent = artel.AgentName(artel.Shorten(string(made.NoAgent), 80))
 	made.NoService = artel.ServiceID(artel.Shorten(string(made.NoService), 80))
@@ -89,7 +90,7 @@ func tellImported(w http.ResponseWriter, made app.Imported) {
 		return // only the toast is lost
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: importedCookie, Value: base64.RawURLEncoding.EncodeToString(b), Path: conversationURL(made.Conversation.ID),
+		Name: importedCookie, Value: base64.RawURLEncoding.EncodeToString(b), Path: peer.Of(r).Prefix + conversationURL(made.Conversation.ID),
 		MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 }
@@ -100,7 +101,7 @@ func importedToast(w http.ResponseWriter, r *http.Request, id artel.Conversation
 	if err != nil {
 		return nil
 	}
-	http.SetCookie(w, &http.Cookie{Name: importedCookie, Path: conversationURL(id), MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: importedCookie, Path: peer.Of(r).Prefix + conversationURL(id), MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	var made app.Imported
 	b, err := base64.RawURLEncoding.DecodeString(c.Value)
 	if err != nil || json.Unmarshal(b, &made) != nil || made.Conversation.ID != id {

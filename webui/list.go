@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/store"
 )
@@ -117,7 +118,7 @@ func shownNow(r *http.Request) artel.ConversationID {
 	if err != nil {
 		return ""
 	}
-	s, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/c/"), "/")
+	s, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(u.Path, peer.Of(r).Prefix), "/c/"), "/")
 	id, err := artel.ParseConversationID(s)
 	if err != nil {
 		return ""

@@ -4,6 +4,7 @@ package webui
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ type LoginPage struct {
 	Setup  bool // asks for the name and the address of the first administrator
 	Login  bool // asks for the address of a user
 	Button string
+	OIDC   string // where a login at the provider begins; "": there is no provider
 }
 
 // showLogin shows one of the pages that need no login; err is of the form that was sent.
@@ -49,6 +51,9 @@ func (ui *handler) showLogin(w http.ResponseWriter, r *http.Request, e LoginPage
 	default:
 		e.Title, e.Button = l.Say(phrase.PageLoginTitle, nil), l.Say(phrase.PageLoginDo, nil)
 	}
+	if e.Login && ui.place.OIDC != nil {
+		e.OIDC = oidcPath + "/start?" + url.Values{"next": {localPath(e.Next)}}.Encode()
+	}
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address has the code
 	ui.show(w, r, status, "login.html", e)
 }
@@ -56,7 +61,11 @@ func (ui *handler) showLogin(w http.ResponseWriter, r *http.Request, e LoginPage
 // emptyLogin shows an empty form.
 func (ui *handler) emptyLogin(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	ui.showLogin(w, r, LoginPage{Code: q.Get("code"), Next: q.Get("next")}, nil)
+	e := LoginPage{Code: q.Get("code"), Next: q.Get("next")}
+	if key, ok := refusals[q.Get("failed")]; ok && ui.place.OIDC != nil {
+		e.Error = locale(r).Say(key, nil)
+	}
+	ui.showLogin(w, r, e, nil)
 }
 
 // localPath returns a path of this site, to which a login leads.

@@ -100,7 +100,7 @@ func (ui *handler) saveProfile(w http.ResponseWriter, r *http.Request) {
 	if next.Language != before {
 		prefs := cookieOf(r)
 		prefs.Language = "" // an earlier choice would override it
-		keepPrefs(w, prefs)
+		keepPrefs(w, r, prefs)
 	}
 	http.Redirect(w, r, "/me?saved", http.StatusSeeOther)
 }

@@ -152,7 +152,7 @@ func (ui *handler) deliver(r *http.Request, id artel.ConversationID, m message) 
 func (ui *handler) sent(w http.ResponseWriter, r *http.Request, id artel.ConversationID) {
 	url := conversationURL(id)
 	if wantsJSON(r) {
-		writeJSON(w, http.StatusOK, map[string]string{"url": url})
+		writeJSON(w, http.StatusOK, map[string]string{"url": ui.place.Prefix + url})
 		return
 	}
 	http.Redirect(w, r, url, http.StatusSeeOther)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
 )
@@ -146,7 +147,7 @@ func (ui *handler) saveSettings(w http.ResponseWriter, r *http.Request) {
 	if next.Language != was.Language || pageLocale(was.Language) != "" && cookieOf(r).Language == "" {
 		next.Language = "" // stored in the profile
 	}
-	keepPrefs(w, next)
+	keepPrefs(w, r, next)
 	redirect(w, r, "/settings")
 }
 
@@ -161,9 +162,9 @@ func (ui *handler) setLanguage(r *http.Request, language string) error {
 	return err
 }
 
-func keepPrefs(w http.ResponseWriter, p Prefs) {
+func keepPrefs(w http.ResponseWriter, r *http.Request, p Prefs) {
 	http.SetCookie(w, &http.Cookie{
-		Name: prefsCookie, Value: p.values().Encode(), Path: "/", MaxAge: 365 * 24 * 3600,
+		Name: prefsCookie, Value: p.values().Encode(), Path: peer.Of(r).Prefix + "/", MaxAge: 365 * 24 * 3600,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 }

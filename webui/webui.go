@@ -36,6 +36,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/oidc"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/run"
@@ -57,7 +58,18 @@ type Options struct {
 }
 
 // New returns the handler of the page, for the root of a host.
-func New(a *app.App, o Options) http.Handler {
+func New(a *app.App, o Options) http.Handler { return At(Place{}, a, o) }
+
+// A Place is where browsers reach the page, and how people come in.
+type Place struct {
+	Prefix string         // of all paths, such as /artel; may be empty
+	OIDC   *oidc.Provider // at which people can log in; nil: none
+}
+
+// At is [New] for a page that browsers reach below a path. Its requests come without
+// this path, and its redirects lack it; see
+// [github.com/artelhq/artel/httpapi.FromProxies].
+func At(p Place, a *app.App, o Options) http.Handler {
 	if o.Version == "" {
 		o.Version = "dev"
 	}
@@ -67,7 +79,7 @@ func New(a *app.App, o Options) http.Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	ui := &handler{app: a, o: o, assets: newAssets(), samples: readSamples(o), pages: map[phrase.Locale]func() *template.Template{}}
+	ui := &handler{app: a, o: o, place: p, assets: newAssets(), samples: readSamples(o), pages: map[phrase.Locale]func() *template.Template{}}
 	ui.reference = sync.OnceValues(func() (Reference, error) {
 		if o.API == nil {
 			return Reference{}, artel.Errorf(artel.NotFound, "webui.Reference", "", "this page has no reference of the API")
@@ -166,6 +178,10 @@ func (ui *handler) routes() http.Handler {
 	mux.HandleFunc("GET /login", ui.emptyLogin)
 	mux.HandleFunc("POST /login", ui.logIn)
 	mux.HandleFunc("POST /logout", ui.logOut)
+	if ui.place.OIDC != nil {
+		mux.HandleFunc("GET /auth/oidc/start", ui.startOIDC)
+		mux.HandleFunc("GET /auth/oidc/callback", ui.finishOIDC)
+	}
 	mux.HandleFunc("GET /setup", ui.emptyLogin)
 	mux.HandleFunc("POST /setup", ui.setUp)
 	mux.HandleFunc("GET /invite", ui.emptyLogin)
@@ -188,6 +204,7 @@ func (ui *handler) routes() http.Handler {
 }
 
 type handler struct {
+	place   Place
 	app     *app.App
 	o       Options
 	assets  *assets
@@ -225,7 +242,10 @@ func secured(next http.Handler, cdn string) http.Handler {
 
 // render executes one template.
 func (ui *handler) render(out *bytes.Buffer, l phrase.Locale, name string, data any) error {
-	return ui.pages[l]().ExecuteTemplate(out, name, data)
+	n := out.Len()
+	err := ui.pages[l]().ExecuteTemplate(out, name, data)
+	ui.addPrefix(out, n)
+	return err
 }
 
 // show renders a whole page, or only an error.

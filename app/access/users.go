@@ -354,7 +354,9 @@ const CodeLastAdmin = "last_admin"
 // anAdminIsLeft returns Conflict unless an administrator can log in.
 func anAdminIsLeft(op string, tx store.PeopleTx) error {
 	all, err := tx.Users.List()
-	if err == nil && !slices.ContainsFunc(all, func(u store.User) bool { return u.Role == store.Admin && !u.Disabled && u.Password != "" }) {
+	if err == nil && !slices.ContainsFunc(all, func(u store.User) bool {
+		return u.Role == store.Admin && !u.Disabled && (u.Password != "" || linked(tx, u.ID))
+	}) {
 		err = &artel.Error{Op: op, Kind: artel.Conflict, Code: CodeLastAdmin, Err: errors.New("no administrator would be left who can log in; make another one first")}
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/app/oidc"
 	"github.com/artelhq/artel/internal/peer"
 )
 
@@ -25,6 +26,41 @@ type authConfig struct {
 		Idle     string `yaml:"idle"`     // without a request, after which a login ends, as 7d or 36h; default 7d
 		Absolute string `yaml:"absolute"` // after which it ends in any case; default 30d
 	} `yaml:"session"`
+	OIDC struct { // an OpenID provider at which people can log in
+		Issuer         string   `yaml:"issuer"` // its address, such as https://id.example
+		ClientID       string   `yaml:"client_id"`
+		ClientSecret   string   `yaml:"client_secret"`   // or ${NAME} of an environment variable; may be empty for public clients
+		Scopes         []string `yaml:"scopes"`          // besides openid; default: email and profile
+		AllowedDomains []string `yaml:"allowed_domains"` // of verified addresses, with which people become members without an invitation
+		AdminGroup     string   `yaml:"admin_group"`     // whose members are administrators; default: the provider does not decide that
+	} `yaml:"oidc"`
+}
+
+// provider returns the OpenID provider, or nil if none is configured.
+func (a authConfig) provider(key []byte, getenv func(string) string) (*oidc.Provider, error) {
+	c := a.OIDC
+	if c.Issuer == "" && c.ClientID == "" {
+		return nil, nil
+	}
+	values, err := expanded("auth.oidc", map[string]string{"client_secret": c.ClientSecret}, getenv)
+	if err != nil {
+		return nil, artel.Errorf(artel.Invalid, "config", "", "%w", err)
+	}
+	return oidc.New(oidc.Options{
+		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: values["client_secret"], Scopes: c.Scopes, AllowedDomains: c.AllowedDomains, AdminGroup: c.AdminGroup, Key: key,
+	}, nil, time.Now)
+}
+
+// check rejects settings of the provider that cannot work.
+func (a authConfig) check() error {
+	c := a.OIDC
+	if c.Issuer == "" && c.ClientID+c.ClientSecret+c.AdminGroup == "" && len(c.Scopes)+len(c.AllowedDomains) == 0 {
+		return nil
+	}
+	if err := (oidc.Options{Issuer: c.Issuer, ClientID: c.ClientID, AllowedDomains: c.AllowedDomains}).Check(); err != nil {
+		return fmt.Errorf("auth.oidc.%w", err)
+	}
+	return nil
 }
 
 // options returns the settings without those of the command line.

@@ -226,11 +226,15 @@ func (c *config) check() error {
 	if _, err := peer.ParseTrusted(c.TrustedProxies); err != nil {
 		return fmt.Errorf("trusted_proxies: %w", err)
 	}
-	if err := c.TLS.check(); err != nil {
-		return err
+	for _, check := range []func() error{c.TLS.check, c.Auth.check} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
-	if _, err := peer.ParsePrefix(c.BasePath); err != nil {
+	if p, err := peer.ParsePrefix(c.BasePath); err != nil {
 		return fmt.Errorf("base_path is %q: %w", artel.Shorten(c.BasePath, 80), err)
+	} else if first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/"); slices.Contains([]string{"api", "auth", "c", "r", "static", "v1", "v1beta"}, first) {
+		return fmt.Errorf("base_path is %q: paths of Artel itself begin like this; want another one, such as /artel", artel.Shorten(c.BasePath, 80))
 	}
 	if _, err := parseAge(c.Files.Retention); err != nil {
 		return fmt.Errorf("files.retention is %q: want days or hours, as in 7d or 36h", artel.Shorten(c.Files.Retention, 40))

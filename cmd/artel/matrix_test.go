@@ -313,6 +313,8 @@ func TestMatrix(t *testing.T) {
 // in every copy of the program.
 var public = []endpoint{
 	{"GET", "/login"},
+	{"GET", "/auth/oidc/start"}, // 404 without a provider
+	{"GET", "/auth/oidc/callback"},
 	{"POST", "/login"},
 	{"GET", "/setup"},
 	{"POST", "/setup"},

@@ -114,7 +114,7 @@ func TestForgedProxy(t *testing.T) {
 func TestProxiesAreChecked(t *testing.T) {
 	for text, want := range map[string]string{
 		"trusted_proxies: [proxy.example]": "proxy.example", "trusted_proxies: [0.0.0.0/0]": "trusts every client",
-		"base_path: artel": "want a path such as /artel", "base_path: /a/../b": "want a path such as /artel", "base_pat: /x": `nearest is "base_path"`,
+		"base_path: artel": "want a path such as /artel", "base_path: /a/../b": "want a path such as /artel", "base_path: /c/x": "paths of Artel itself", "base_pat: /x": `nearest is "base_path"`,
 	} {
 		var c config
 		if err := c.parse("artel.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {

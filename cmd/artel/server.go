@@ -179,12 +179,16 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return artel.Errorf(artel.Internal, "serve", "samples", "%w", err)
 	}
+	provider, err := o.config.Auth.provider(key, os.Getenv)
+	if err != nil {
+		return err
+	}
 	origins := gateway.Origins(o.config.Gateway.Origins)
 	f := faces{
 		gateway: httpapi.Inert(gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.logRequest, Log: s.log, Backend: gatewayOptions, Origins: origins})),
 		api:     httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log, Ready: s.health.Causes}),
 		metrics: httpapi.Inert(httpapi.Operators(s.metrics.Handler())),
-		page:    webui.New(s.app, webui.Options{Version: version, Command: startedAs(os.Args), Samples: files, Log: s.log, CDN: o.config.Files.PublicBase, API: func() ([]byte, error) { return httpapi.Document(s.app, version) }}),
+		page:    webui.At(webui.Place{Prefix: o.config.prefix(), OIDC: provider}, s.app, webui.Options{Version: version, Command: startedAs(os.Args), Samples: files, Log: s.log, CDN: o.config.Files.PublicBase, API: func() ([]byte, error) { return httpapi.Document(s.app, version) }}),
 	}
 	admitted := gatewayOptions.Keys
 	if !o.config.admits() {

@@ -325,6 +325,15 @@ CREATE TABLE entries (
     updated_at INTEGER NOT NULL,
     UNIQUE (kind, id)
 ) STRICT;
+CREATE TABLE identities (
+    n          INTEGER PRIMARY KEY, -- the order in which they were made
+    issuer     TEXT    NOT NULL, -- the address of the provider
+    subject    TEXT    NOT NULL, -- the id of the account there
+    user       TEXT    NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    created_at INTEGER NOT NULL,
+    UNIQUE (issuer, subject),
+    UNIQUE (user, issuer)
+) STRICT;
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (2, 1);
@@ -354,3 +363,4 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (43, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (44, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (50, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (60, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (70, 1);

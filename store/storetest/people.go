@@ -115,6 +115,37 @@ func peopleInvitations(c *check) {
 	c.peopleRefuse("an invitation that was taken", artel.NotFound, take(numbered(3), c.now))
 }
 
+func peopleIdentities(c *check) {
+	c.withUsers("ann", "bob")
+	const issuer = "https://id.example"
+	create := func(issuer, subject string, user artel.Owner) func(store.PeopleTx) error {
+		return func(tx store.PeopleTx) error {
+			return tx.Identities.Create(store.Identity{Issuer: issuer, Subject: subject, User: user, CreatedAt: c.now})
+		}
+	}
+	c.people(create(issuer, "1", "bob"))
+	c.people(create("https://other.example", "1", "ann"))
+	c.people(create(issuer, awkward, "ann"))
+	c.peopleRefuse("an identity of nobody", artel.NotFound, create(issuer, "9", "nobody"))
+	c.peopleRefuse("the account of another user", artel.Conflict, create(issuer, "1", "ann"))
+	c.peopleRefuse("a second account of a provider", artel.Conflict, create(issuer, "2", "bob"))
+	c.seePeople(func(tx store.PeopleTx) error {
+		all, err := tx.Identities.List("ann")
+		c.Same("identities", all, []store.Identity{
+			{Issuer: "https://other.example", Subject: "1", User: "ann", CreatedAt: c.now}, {Issuer: issuer, Subject: awkward, User: "ann", CreatedAt: c.now},
+		})
+		if err != nil {
+			return err
+		}
+		one, err := tx.Identities.Find(issuer, "1")
+		c.Same("Find", one, store.Identity{Issuer: issuer, Subject: "1", User: "bob", CreatedAt: c.now})
+		return err
+	})
+	c.Kind("Find of none", c.s.People().View(c.Context(), func(tx store.PeopleTx) error { _, err := tx.Identities.Find("https://other.example", "2"); return err }), artel.NotFound)
+	c.people(func(tx store.PeopleTx) error { return tx.Users.Delete("bob") })
+	c.peopleRefuse("the account of a deleted user", artel.NotFound, func(tx store.PeopleTx) error { _, err := tx.Identities.Find(issuer, "1"); return err })
+}
+
 func (c *check) login(id string, n byte, user artel.Owner) store.Session {
 	return store.Session{
 		ID: id, Hash: numbered(n), User: user, Client: awkward, Address: "192.0.2.7",

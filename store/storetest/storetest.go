@@ -116,6 +116,7 @@ func clauses() []clause {
 		{"imports/purge", importsPurge},
 		{"people/users", peopleUsers},
 		{"people/invitations", peopleInvitations},
+		{"people/identities", peopleIdentities},
 		{"people/sessions", peopleSessions},
 		{"people/sessions that end", peopleSessionsEnd},
 		{"people/tokens", peopleTokens},

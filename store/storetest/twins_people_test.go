@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -44,6 +45,15 @@ type agelessInvitations struct{ store.Invitations }
 
 func (i agelessInvitations) Take(hash artel.Digest, _ time.Time) (store.Invitation, error) {
 	return i.Invitations.Take(hash, time.Time{})
+}
+
+type sharedIdentities struct{ store.Identities }
+
+func (i sharedIdentities) Create(v store.Identity) error {
+	if err := i.Identities.Create(v); errors.Is(err, artel.NotFound) {
+		return err
+	}
+	return nil
 }
 
 type forgetfulUsers struct{ store.Users }
@@ -91,6 +101,7 @@ func peopleTwins() map[string]func(*twin) {
 	return map[string]func(*twin){
 		"people/users":             breakPeople(func(tx *store.PeopleTx) { tx.Users = forgetfulUsers{tx.Users} }),
 		"people/invitations":       breakPeople(func(tx *store.PeopleTx) { tx.Invitations = agelessInvitations{tx.Invitations} }),
+		"people/identities":        breakPeople(func(tx *store.PeopleTx) { tx.Identities = sharedIdentities{tx.Identities} }),
 		"people/sessions":          breakPeople(func(tx *store.PeopleTx) { tx.Sessions = boundlessSessions{tx.Sessions} }),
 		"people/sessions that end": breakPeople(func(tx *store.PeopleTx) { tx.Sessions = boundlessSessions{tx.Sessions} }),
 		"people/tokens":            breakPeople(func(tx *store.PeopleTx) { tx.Tokens = sharedTokens{tx.Tokens} }),

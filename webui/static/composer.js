@@ -7,7 +7,7 @@
 import { touched } from "./early.js";
 import { glance } from "./glance.js";
 import { keep, kept } from "./keep.js";
-import { take } from "./place.js";
+import { take, words } from "./place.js";
 import { drops, post } from "./post.js";
 
 const touch = matchMedia("(pointer: coarse)"); // such keyboards have no Shift+Enter
@@ -26,7 +26,7 @@ export function composer() {
   draft(form, text);
   let looked = () => {};
   const changed = () => {
-    take("/fit", { method: "POST", body: heads(form, files.all()) }); // of several under way, the last counts
+    take(words().prefix + "/fit", { method: "POST", body: heads(form, files.all()) }); // of several under way, the last counts
     looked();
   };
   const files = chosen(form, changed);
@@ -271,7 +271,7 @@ function models(form, changed) {
   // applies everywhere.
   const last = kept("artel.model");
   if (radios.some(touched)) show();
-  else choose(kept(key) ?? (form.getAttribute("action") === "/c" || last === "auto" ? last : null));
+  else choose(kept(key) ?? (form.getAttribute("action") === words().prefix + "/c" || last === "auto" ? last : null));
   form.addEventListener("change", (event) => {
     if (event.target.name !== "service") return;
     remember(event.target.value);

@@ -3,7 +3,7 @@
 // Rules: reordering by dragging, and inserting macros by click. Both also work
 // by buttons and by typing.
 
-import { take } from "./place.js";
+import { take, words } from "./place.js";
 
 export function rules() {
   let dragged; // the rule
@@ -34,7 +34,7 @@ export function rules() {
     const body = new FormData(dragged.querySelector("form"));
     body.set("do", "move");
     body.set("to", [...over.parentElement.children].indexOf(over));
-    take("/rules/change", { method: "POST", body: new URLSearchParams(body) });
+    take(words().prefix + "/rules/change", { method: "POST", body: new URLSearchParams(body) });
   });
   document.addEventListener("dragend", () => {
     dragged?.classList.remove("dragged");

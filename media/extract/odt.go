@@ -194,9 +194,15 @@ func (d *odt) block(n *node) {
 			d.o.paragraph(d.frame(n, span{}))
 			return
 		}
-		for _, k := range box.kids {
-			d.block(k)
-		}
+		d.blocks(box)
+	default: // a section
+		d.blocks(n)
+	}
+}
+
+func (d *odt) blocks(n *node) {
+	for _, k := range n.kids {
+		d.block(k)
 	}
 }
 

@@ -3,10 +3,13 @@
 package extract
 
 import (
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/artelhq/artel"
 )
@@ -75,7 +78,7 @@ two_x005F_x000D_ 中_x4E2D_ _xZZZZ_</t></is></c></row>`), "## One | 一\n\n| | A
 		{"RTF of DOS", typeRTF, []byte(`{\rtf1\pc caf\'82\par}`), "café\n"},
 		{"numbers of items", "text/html", []byte(`<ol><li value=5>five<li>six</ol><p style="DISPLAY: none">no`), "5. five\n6. six\n\n<!-- left out: 1 hidden passages -->\n"},
 		{"repeated cells", typeODT, odtOf(t, `<table:table><table:table-row table:number-rows-repeated="2"><table:table-cell table:number-columns-repeated="2"><text:p>r</text:p></table:table-cell></table:table-row></table:table>`), "| r | r |\n| --- | --- |\n| r | r |\n"},
-		{"frames of a page", typeODT, odtOf(t, `<draw:frame><draw:image href="Pictures/x.png"/></draw:frame><draw:frame><draw:text-box><text:h>Head</text:h><text:p>boxed</text:p></draw:text-box></draw:frame>`), "![](x.png)\n\n# Head\n\nboxed\n"},
+		{"frames of a page", typeODT, odtOf(t, `<draw:frame><draw:image href="Pictures/x.png"/></draw:frame><draw:frame><draw:text-box><text:section><text:h>Head</text:h><text:p>boxed</text:p></text:section></draw:text-box></draw:frame>`), "![](x.png)\n\n# Head\n\nboxed\n"},
 		{"a note referred to twice", typeDOCX, wordDocument(t, `<w:p><w:r><w:t>a</w:t><w:footnoteReference w:id="2"/><w:t>b</w:t><w:footnoteReference w:id="2"/></w:r></w:p>`), "a[^1]b[^1]\n\n[^1]: A note.\n"},
 		{"headers in RTF", typeRTF, []byte(`{\rtf1\ansi {\header Secret\par}text\par}`), "text\n\n<!-- headers and footers -->\n\nSecret\n"},
 		{"code of a field in a field", typeDOCX, wordDocument(t, `<w:p><w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>IF </w:instrText></w:r><w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>MERGEFIELD sex</w:instrText></w:r><w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>M</w:t></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r><w:r><w:instrText> = "M" "Mr"</w:instrText></w:r><w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>Mr</w:t></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r></w:p>`), "Mr\n"},
@@ -94,4 +97,23 @@ two_x005F_x000D_ 中_x4E2D_ _xZZZZ_</t></is></c></row>`), "## One | 一\n\n| | A
 			}
 		})
 	}
+}
+
+// TestXHTMLReader says that pages without empty elements and sections stay as they are,
+// and that it does not matter in which pieces a page is read.
+func TestXHTMLReader(t *testing.T) {
+	piece := rapid.SampledFrom([]string{"<", ">", "/", "/>", "!", "--", "<!--", "-->", "<![CDATA[", "]]>", "]", "\"", "'", "=", " ", "a", "br", "script", "</script>", "é", "&", "?"})
+	rapid.Check(t, func(t *rapid.T) {
+		page := strings.Join(rapid.SliceOfN(piece, 0, 30).Draw(t, "page"), "")
+		whole, err := io.ReadAll(&xhtmlReader{r: strings.NewReader(page)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytewise, err := io.ReadAll(iotest.OneByteReader(&xhtmlReader{r: iotest.OneByteReader(strings.NewReader(page))})); err != nil || string(bytewise) != string(whole) {
+			t.Fatalf("%q in pieces is %q, otherwise %q, %v", page, bytewise, whole, err)
+		}
+		if !strings.Contains(page, "/>") && !strings.Contains(page, "<![CDATA[") && string(whole) != page {
+			t.Fatalf("%q becomes %q", page, whole)
+		}
+	})
 }

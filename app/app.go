@@ -66,7 +66,8 @@ type Config struct {
 	Access      access.Options     // who may use the deployment
 	FileKeys    []store.GatewayKey // keys of the gateway that the configuration has
 	Background  run.BackgroundTasks
-	Web         *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched
+	Web         *http.Client                                                        // for addresses that models name, guarded by package fetch; nil: nothing is fetched
+	OnRun       func(context.Context, artel.Run) (context.Context, func(artel.Run)) // see [run.Config]; nil: not called
 	// Reload reads the services again and replaces them in Services; nil: they
 	// cannot be reloaded.
 	Reload  func(context.Context) error
@@ -347,7 +348,7 @@ func newCore(c Config) (*core, error) {
 		Store: k.store, Blobs: k.blobs, PDF: k.pdf, Events: k.events, Artifacts: k.artifacts, Renditions: k.renditions, Services: k.services, Caller: k.caller,
 		Engine:   agent.New(k.contexts, k.tools.BuiltIn, k.caller, k.now),
 		Pipeline: k.contexts, Settings: k.settings.Reader, Tools: k.tools, Env: k.env(), Permissions: c.Permissions, Background: c.Background,
-		Placement: c.Options.Context.Placement, Machine: c.Options.Context.Machine, Locale: k.locale, Logger: k.logger, Now: k.now,
+		Placement: c.Options.Context.Placement, Machine: c.Options.Context.Machine, Locale: k.locale, Logger: k.logger, Now: k.now, OnRun: c.OnRun,
 		MayWork: func(ctx context.Context, o artel.Owner) error { return k.access.MayWork(ctx, o) },
 	})
 	k.access = access.New(access.Config{

@@ -60,6 +60,9 @@ type Config struct {
 	// MayWork returns why no run may be started or resumed for an owner, of kind Denied;
 	// nil: all may.
 	MayWork func(context.Context, artel.Owner) error
+	// OnRun is called when work on a run begins in this process. It returns the context
+	// of the work and a function that is called with the run at its end. nil: not called.
+	OnRun func(context.Context, artel.Run) (context.Context, func(artel.Run))
 }
 
 // Settings are what users and the deployment have set for agents and services.

@@ -29,6 +29,11 @@ import (
 // another process has taken the run over, or the server stops.
 func (x *execution) execute(whole context.Context) {
 	whole = logctx.With(whole, slog.String("run", string(x.run.ID)), slog.String("conversation", string(x.run.Conversation)))
+	if x.config.OnRun != nil {
+		var ended func(artel.Run)
+		whole, ended = x.config.OnRun(whole, x.run)
+		defer func() { ended(x.run) }()
+	}
 	x.restorable = nil        // they are restored
 	if x.startedAt.IsZero() { // otherwise continueRun has called
 		x.startedAt = time.Now()

@@ -135,6 +135,7 @@ func TestAccessibleOthers(t *testing.T) {
 		{name: "title", url: s.URL + "/c/" + string(id) + "/title"},
 		{name: "error", url: s.URL + "/nowhere"},
 		{name: "import", url: s.URL + "/import"},
+		{name: "audit", url: s.URL + "/audit"},
 		{name: "reference", url: s.URL + "/api/v1/docs#op-send-message", then: steps(chromedp.Evaluate[chromedp.Void](`for (const id of ["op-send-message", "op-list-messages", "schema-Problem"]) document.getElementById(id).open = true`))},
 		{name: "style", url: s.URL + "/ui/style"},
 	}, 1440, 390)

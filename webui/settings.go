@@ -12,9 +12,11 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/store"
 )
 
 // Prefs are the reader's preferences. The language comes from the profile; the
@@ -128,7 +130,8 @@ func (ui *handler) settings(w http.ResponseWriter, r *http.Request) {
 		frame
 		Findings    []model.Finding
 		Connections []Connection
-	}{f, findings, ui.connections()})
+		Admin       bool
+	}{f, findings, ui.connections(), access.Require(r.Context(), store.ScopeAdmin) == nil})
 }
 
 func (ui *handler) saveSettings(w http.ResponseWriter, r *http.Request) {

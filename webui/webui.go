@@ -163,6 +163,7 @@ func (ui *handler) routes() http.Handler {
 	mux.HandleFunc("POST /books/import", ui.importFile)
 	mux.HandleFunc("GET /books/b/{name}", ui.book)
 	mux.HandleFunc("POST /books/b/{name}", ui.changeBook)
+	mux.HandleFunc("GET /audit", ui.audit)
 	mux.HandleFunc("GET /settings", ui.settings)
 	mux.HandleFunc("POST /settings", ui.saveSettings)
 	mux.HandleFunc("GET /me", ui.profile)

@@ -74,9 +74,13 @@ func (m *Metrics) HTTP(next http.Handler, face func(*http.Request) string) http.
 		began := time.Now()
 		m.http.open.Inc()
 		rec := &statusWriter{ResponseWriter: w}
-		status := 0
+		status, ended := 0, func(int) {}
+		if m.onRequest != nil {
+			r, ended = m.onRequest(r, face(r))
+		}
 		defer func() { // also of a handler that breaks its answer off with a panic
 			m.http.open.Dec()
+			ended(cmp.Or(rec.status, status))
 			f := face(r)
 			m.http.counter(httpKey{f, cmp.Or(rec.status, status)}).Inc()
 			if !strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/run"
 )
@@ -41,6 +42,8 @@ type Metrics struct {
 	fallbacks *prometheus.CounterVec   // service
 	routed    *prometheus.CounterVec   // source, form, reason
 	followers prometheus.Gauge
+	onRequest func(*http.Request, string) (*http.Request, func(int)) // nil: not called
+	onEvent   func(context.Context, artel.Event)                     // nil: not called
 	blobs     prometheus.Gauge
 	blobBytes prometheus.Gauge
 }
@@ -78,6 +81,16 @@ func New(version string) *Metrics {
 	m.blobBytes = m.gauge("artel_blob_bytes", "Bytes of stored blobs, counted every ten minutes.", nil)
 	return m
 }
+
+// Watch calls onRequest at the beginning of every request that is counted, with the part
+// of the server, and what it returns with the status; and onEvent with every stored
+// event. It is called before the server begins.
+func (m *Metrics) Watch(onRequest func(*http.Request, string) (*http.Request, func(status int)), onEvent func(context.Context, artel.Event)) {
+	m.onRequest, m.onEvent = onRequest, onEvent
+}
+
+// Gatherer reads the metrics for another way of export.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
 // Handler serves the metrics in the formats of Prometheus.
 func (m *Metrics) Handler() http.Handler {

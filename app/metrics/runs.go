@@ -68,6 +68,9 @@ func (s *timedStore) Update(ctx context.Context, owner artel.Owner, fn func(stor
 	if err == nil {
 		for _, e := range stored.events {
 			s.m.event(e)
+			if s.m.onEvent != nil {
+				s.m.onEvent(ctx, e)
+			}
 		}
 	}
 	return err

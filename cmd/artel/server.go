@@ -22,6 +22,7 @@ import (
 	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/app/health"
 	"github.com/artelhq/artel/app/metrics"
+	"github.com/artelhq/artel/app/telemetry"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
@@ -42,25 +43,27 @@ import (
 
 // A server is a whole Artel over one data directory.
 type server struct {
-	app      *app.App
-	handler  http.Handler
-	database string      // path of the database file
-	opened   os.FileInfo // of that file when it was opened
-	purged   atomic.Bool // deletions were made final since the last garbage collection
-	services *model.Registry
-	blobs    blob.Store
-	health   *health.Checker
-	metrics  *metrics.Metrics
-	looking  sync.Mutex                          // guards found, findings and the configuration
-	found    []model.Service                     // configured and from the environment
-	named    map[artel.ServiceID][]model.Service // what each of found stood for when it answered last
-	findings []model.Finding                     // results of discovery
-	config   config
-	http     *http.Client // to model services
-	tls      *encryption  // nil: none
-	log      *slog.Logger
-	reap     func(context.Context) // deletes uploaded files at services after they are deleted here, until the context ends
-	close    []func() error        // in opening order
+	app       *app.App
+	handler   http.Handler
+	database  string      // path of the database file
+	opened    os.FileInfo // of that file when it was opened
+	purged    atomic.Bool // deletions were made final since the last garbage collection
+	services  *model.Registry
+	blobs     blob.Store
+	health    *health.Checker
+	metrics   *metrics.Metrics
+	telemetry *telemetry.Telemetry                                                // nil: off
+	onRun     func(context.Context, artel.Run) (context.Context, func(artel.Run)) // nil: not called
+	looking   sync.Mutex                                                          // guards found, findings and the configuration
+	found     []model.Service                                                     // configured and from the environment
+	named     map[artel.ServiceID][]model.Service                                 // what each of found stood for when it answered last
+	findings  []model.Finding                                                     // results of discovery
+	config    config
+	http      *http.Client // to model services
+	tls       *encryption  // nil: none
+	log       *slog.Logger
+	reap      func(context.Context) // deletes uploaded files at services after they are deleted here, until the context ends
+	close     []func() error        // in opening order
 }
 
 // serverOptions are the differences between serve and demo.
@@ -124,6 +127,9 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	s.blobs = blobs
 	s.health = health.New(s.log, health.Database(db), health.Blobs(blobs), health.Disk(o.data))
 	s.metrics = metrics.New(version)
+	if err := s.openTelemetry(ctx); err != nil {
+		return err
+	}
 	engine := pdf.New(pdf.Options{CacheDir: o.pdfDir()})
 	s.close = append(s.close, engine.Close)
 	s.services.Learned().Use(openMarks(o.data, true, s.log))
@@ -136,6 +142,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		return err
 	}
 	s.http = modelClient()
+	s.http.Transport = s.telemetry.Transport(s.http.Transport)
 	s.nameModels(ctx)
 	uploads := openUploads(o.data, app.MediaAddress(key, o.config.Files.PublicBase, nil), s.log)
 	providers := networkProviders(s.http, blobs, uploads)
@@ -144,7 +151,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	s.app, err = app.New(app.Config{
 		Store: s.metrics.Store(db), Blobs: blobs, Notifier: s.metrics.Notifier(event.NewNotifier()), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: providers,
 		Reload: s.reload, FileKeys: fileKeys(gatewayOptions.Keys), Background: o.config.smallCalls(),
-		Access: o.access,
+		Access: o.access, OnRun: s.onRun,
 		Stored: app.Stored{Secrets: secrets, HTTP: s.http, OnSecrets: func(err error) { s.health.Set(health.Secrets, err) }},
 		Files: app.FileOptions{
 			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.checkAlone, ServiceFiles: uploads,
@@ -153,7 +160,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		Web: fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
 		Options: app.Options{
 			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit, Limits: o.config.limits(), PDF: engine},
-			Caller:    model.CallerOptions{Log: s.log, OnAttempt: s.metrics.Call},
+			Caller:    model.CallerOptions{Log: s.log, OnAttempt: s.telemetry.Call(s.metrics.Call)},
 			Context:   building,
 			Locale:    phrase.ParseLocale(o.config.Locale),
 			SpoolDir:  o.spoolDir(),
@@ -229,6 +236,7 @@ func withAddress(ctx context.Context, c net.Conn) context.Context {
 func (s *server) logRequest(ctx context.Context, e gateway.Entry) {
 	s.app.GatewayLog.Add(ctx, e)
 	s.metrics.Gateway(e)
+	s.telemetry.Gateway(ctx, e)
 }
 
 // serve serves on l until ctx ends, then shuts down gracefully: no new

@@ -64,6 +64,7 @@ func TestGetPages(t *testing.T) {
 	}
 	b.refused("get_artifact", args("report.pdf", "7"), "no page 7", "has 2")
 	b.refused("get_artifact", args("report.pdf", "first"), "21-24")
+	b.refused("get_artifact", args("report.pdf", "9223372036854775807"), "is no page")
 	b.refused("get_artifact", args("report.pdf", "5-2"), "21-24")
 	b.refused("get_artifact", args("report.pdf", "1-21"), "at most 20", "1-20")
 	b.refused("get_artifact", args("notes.txt", "1"), "PDFs only")

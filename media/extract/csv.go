@@ -87,6 +87,20 @@ func lineFeeds(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 }
 
+// withoutLoneReturns is lineFeeds for the lines that a carriage return alone ends.
+func withoutLoneReturns(s string) string {
+	if strings.Count(s, "\r") == strings.Count(s, "\r\n") {
+		return s
+	}
+	b := []byte(s)
+	for i, c := range b {
+		if c == '\r' && (i+1 == len(b) || b[i+1] != '\n') {
+			b[i] = '\n'
+		}
+	}
+	return string(b)
+}
+
 // dialect returns the line that says the separator, with the mark before it, the text
 // after it, and the separator.
 func dialect(text, mediaType string) (told, rest string, comma rune) {
@@ -114,10 +128,8 @@ const maxColumns = 100
 // "A article, B count". Text is otherwise unchanged. A row is a record, so that it may
 // have several lines, or a blank line.
 func Addressed(text, mediaType string) (columns, rows string) {
-	if !strings.Contains(text, "\n") {
-		text = strings.ReplaceAll(text, "\r", "\n")
-	}
-	told, rest, comma := dialect(text, mediaType)
+	lines := withoutLoneReturns(text) // of the same length
+	told, rest, comma := dialect(lines, mediaType)
 	r := csv.NewReader(strings.NewReader(rest))
 	r.Comma, r.LazyQuotes = comma, true
 	if head, err := r.Read(); err == nil {
@@ -141,7 +153,8 @@ func Addressed(text, mediaType string) (columns, rows string) {
 	if strings.HasSuffix(told, "\n") {
 		number()
 	}
-	b.WriteString(told)
+	b.WriteString(text[:len(told)])
+	rest = text[len(told):]
 	atRow, atField, quoted, skip := true, true, false, false
 	for i, c := range rest {
 		if atRow {
@@ -160,10 +173,10 @@ func Addressed(text, mediaType string) (columns, rows string) {
 		case quoted:
 		case c == '"' && atField:
 			quoted = true
-		case c == '\n':
+		case c == '\n', c == '\r' && !strings.HasPrefix(rest[i+1:], "\n"):
 			atRow = true
 		}
-		atField = !quoted && (c == comma || c == '\n')
+		atField = !quoted && (c == comma || atRow)
 	}
 	return columns, b.String()
 }

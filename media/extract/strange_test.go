@@ -99,6 +99,14 @@ two_x005F_x000D_ 中_x4E2D_ _xZZZZ_</t></is></c></row>`), "## One | 一\n\n| | A
 	}
 }
 
+// TestReturnsEndRows says that lines that end in CR alone have numbers, too.
+func TestReturnsEndRows(t *testing.T) {
+	columns, rows := Addressed("a,b\rc,d\r\ne,f\r", "text/csv")
+	if columns != "A a, B b" || rows != "1: a,b\r2: c,d\r\n3: e,f\r" {
+		t.Errorf("got %q, %q", columns, rows)
+	}
+}
+
 // TestXHTMLReader says that pages without empty elements and sections stay as they are,
 // and that it does not matter in which pieces a page is read.
 func TestXHTMLReader(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -143,7 +144,7 @@ func ParsePages(s string) (first, last int, err error) {
 	first, err1 := strconv.Atoi(strings.TrimSpace(from))
 	last, err2 := strconv.Atoi(strings.TrimSpace(to))
 	switch {
-	case err1 != nil || err2 != nil || first < 1 || last < first:
+	case err1 != nil || err2 != nil || first < 1 || last < first || first > math.MaxInt32:
 		return 0, 0, artel.Errorf(artel.Invalid, op, "pages", "%q is no page; give one (3) or a range (21-24)", artel.Shorten(s, 40))
 	case last-first >= MaxPages:
 		return 0, 0, artel.Errorf(artel.TooLarge, op, "pages", "%d pages were asked for, and at most %d are shown at once; begin with %d-%d", last-first+1, MaxPages, first, first+MaxPages-1)

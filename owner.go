@@ -17,3 +17,16 @@ func OwnerOf(ctx context.Context) Owner {
 	o, _ := ctx.Value(ownerKey{}).(Owner)
 	return o
 }
+
+type agentKey struct{}
+
+// WithAgent returns a context in which an agent calls models.
+func WithAgent(ctx context.Context, a AgentName) context.Context {
+	return context.WithValue(ctx, agentKey{}, a)
+}
+
+// AgentOf returns which agent calls models in ctx, or "".
+func AgentOf(ctx context.Context) AgentName {
+	a, _ := ctx.Value(agentKey{}).(AgentName)
+	return a
+}

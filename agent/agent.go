@@ -122,7 +122,7 @@ func (e *Engine) Compact(ctx context.Context, in Input) iter.Seq2[artel.Payload,
 		r := e.begin(in, "", nil, yield)
 		err := r.emit(artel.AgentStarted{Service: in.Service.ID, Model: in.Service.Model, Demo: in.Service.Demo()})
 		if err == nil {
-			err = r.compactNow(ctx)
+			err = r.compactNow(artel.WithAgent(ctx, in.Agent.Name))
 		}
 		if err != nil && !r.stopped {
 			yield(nil, err)
@@ -191,6 +191,7 @@ func (r *run) emit(p artel.Payload) error {
 }
 
 func (r *run) loop(ctx context.Context) error {
+	ctx = artel.WithAgent(ctx, r.in.Agent.Name)
 	s := r.in.Service
 	if err := r.emit(artel.AgentStarted{Service: s.ID, Model: s.Model, Demo: s.Demo()}); err != nil {
 		return err

@@ -31,6 +31,7 @@ import (
 	"github.com/artelhq/artel/app/entries"
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/app/inspect"
+	"github.com/artelhq/artel/app/meter"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
@@ -63,7 +64,9 @@ type Config struct {
 	// stricter.
 	Permissions agent.Permissions
 	Files       FileOptions
-	Access      access.Options     // who may use the deployment
+	Access      access.Options // who may use the deployment
+	UserLimits  meter.UserLimits
+	OnUsage     func(meter.Record) // is called for each paid call; may be nil
 	FileKeys    []store.GatewayKey // keys of the gateway that the configuration has
 	Background  run.BackgroundTasks
 	Web         *http.Client                                                        // for addresses that models name, guarded by package fetch; nil: nothing is fetched
@@ -108,6 +111,7 @@ type Context struct {
 type App struct {
 	Access        *access.Access
 	Keys          *Keys
+	Usage         *Usage
 	Conversations *Conversations
 	Runs          *run.Runs
 	Permissions   *run.Permissions
@@ -150,6 +154,7 @@ func New(c Config) (*App, error) {
 	return &App{
 		Access:        k.access,
 		Keys:          &Keys{Keys: k.access.Keys, file: c.FileKeys},
+		Usage:         &Usage{k},
 		Conversations: &Conversations{k},
 		Runs:          k.runs,
 		Permissions:   run.NewPermissions(k.runs),
@@ -245,7 +250,7 @@ func (a *App) ReplaceProcessors(old []string, next []pipeline.Processor) error {
 func (a *App) Close(ctx context.Context) error {
 	err := errors.Join(a.Runs.Close(ctx), a.GatewayLog.Flush(ctx))
 	a.Access.Close()
-	return err
+	return errors.Join(err, a.Usage.Flush(ctx))
 }
 
 // core is what the parts share.
@@ -261,6 +266,7 @@ type core struct {
 	tools         tool.Catalog
 	permissions   agent.Permissions // of tools in the whole deployment
 	caller        *model.Caller
+	meter         *meter.Meter
 	callerOptions model.CallerOptions
 	reload        func(context.Context) error
 	counter       *token.Counter
@@ -335,6 +341,8 @@ func newCore(c Config) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
+	k.meter = meter.New(meter.Config{People: c.Store.People(), User: c.UserLimits, Count: k.contexts.Count, OnRecord: c.OnUsage, Log: k.logger, Now: k.now})
+	c.Options.Caller.Charge = k.meter.Charge
 	k.caller, k.callerOptions = model.NewCaller(c.Providers, c.Options.Caller), c.Options.Caller
 	k.stored = entries.New(entries.Config{
 		Store: k.store, Secrets: c.Stored.Secrets, Registry: k.services, Caller: k.caller, Blobs: k.blobs, HTTP: c.Stored.HTTP,

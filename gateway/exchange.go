@@ -16,6 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/meter"
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/model"
@@ -48,6 +49,9 @@ type exchange struct {
 	lastTry    bool                // no other service behind the same alias is left to ask
 	lastFilter bool                // no other service is left to ask if a content filter refuses
 	stopNoted  bool                // it was logged that a content filter stopped the answer
+	charged    func(model.Spent)   // ends the charge of the last call; nil: there is none
+	paid       model.PaidCall      // of charged
+	started    bool                // that call is answered
 	hidesUsage bool                // the service was asked for its usage, and the client did not ask
 
 	namedMu sync.Mutex
@@ -148,6 +152,9 @@ func Secret(r *http.Request) string {
 func (x *exchange) admit() (leave func(), err error) {
 	x.key, leave, err = x.gw.backend.Admit(x.r.Context(), Secret(x.r))
 	x.entry.Key = x.key.Name
+	if err == nil {
+		x.r = x.r.WithContext(meter.With(x.r.Context(), meter.Client{ID: x.key.ID, Name: x.key.Name, Limits: x.key.Limits}))
+	}
 	return leave, err
 }
 

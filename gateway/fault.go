@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/meter"
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
@@ -40,6 +41,9 @@ func faultOf(err error) *provider.Fault {
 	if l, ok := errors.AsType[*backend.KeyLimit](err); ok {
 		return &provider.Fault{Status: http.StatusTooManyRequests, Message: l.Error(), Code: "rate_limit_exceeded", RetryAfter: l.After}
 	}
+	if e, ok := errors.AsType[*meter.Exceeded](err); ok {
+		return &provider.Fault{Status: http.StatusTooManyRequests, Message: e.Error(), Code: e.Code, RetryAfter: e.After}
+	}
 	kind := artel.KindOf(err)
 	if c, ok := errors.AsType[*model.CallError](err); ok {
 		f := &provider.Fault{Status: c.Status, Message: c.Error(), RetryAfter: c.RetryAfter, Call: c}
@@ -59,6 +63,8 @@ func faultOf(err error) *provider.Fault {
 		f.Code = "insufficient_permissions"
 	}
 	switch artel.CodeOf(err) {
+	case artel.CodeLimitCostUnknown:
+		f.Code = artel.CodeLimitCostUnknown
 	case provider.CodeTextTooLarge:
 		f.Status = http.StatusRequestEntityTooLarge
 	case provider.CodeTooDeep:

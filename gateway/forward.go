@@ -75,6 +75,11 @@ func (x *exchange) send(ctx context.Context, s *model.Service, o outgoing) (*htt
 
 // forward sends a request and passes the response back.
 func (x *exchange) forward(ctx context.Context, s *model.Service, o outgoing) error {
+	var err error
+	if o.text, err = x.charge(s, o.text, paidMedia(o.request), false); err != nil {
+		return err
+	}
+	defer x.settle()
 	caller := x.caller()
 	var a *response
 	leave, tries, err := caller.Try(ctx, *s, func() (err error) {
@@ -85,6 +90,7 @@ func (x *exchange) forward(ctx context.Context, s *model.Service, o outgoing) er
 	if err != nil {
 		return err
 	}
+	x.started = true
 	defer leave()
 	defer a.close()
 	if x.head.Stream {
@@ -271,7 +277,7 @@ func (x *exchange) startBody(ctx context.Context, a *response) error {
 	if !ok {
 		return a.failures.Reported(first)
 	}
-	x.entry.Usage = usage
+	x.entry.Usage, x.started = usage, true // it is paid for, also if it is asked for elsewhere
 	x.rememberCalls(first)
 	return x.filtered(first)
 }
@@ -286,6 +292,9 @@ func (x *exchange) passBody(a *response) error {
 			h.Set("Content-Length", strconv.Itoa(len(a.first)))
 		}
 	})
+	if a.complete {
+		x.settle()
+	}
 	_, err := x.w.Write(a.first)
 	if err != nil || a.complete {
 		return writeError(err)

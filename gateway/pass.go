@@ -273,6 +273,12 @@ func (x *exchange) passTo(ctx context.Context, s *model.Service, path string, p 
 	if q := query.Encode(); q != "" {
 		below += "?" + q
 	}
+	if x.r.Method == http.MethodPost {
+		if _, err := x.charge(s, string(p.text), nil, true); err != nil {
+			return err
+		}
+		defer x.settle()
+	}
 	var a *response
 	leave, tries, err := caller.Try(ctx, *s, func() error {
 		header := x.forwardedHeaders()
@@ -297,6 +303,7 @@ func (x *exchange) passTo(ctx context.Context, s *model.Service, path string, p 
 	if err != nil {
 		return err
 	}
+	x.started = true
 	defer leave()
 	defer a.close()
 	return x.passBack(a)

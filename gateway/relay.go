@@ -188,6 +188,9 @@ func (x *exchange) relayStream(a *response) error {
 	a.first = nil // it may be large, and the stream long
 	for {
 		pass, v, garbled := r.inspect(run)
+		if v.End {
+			x.settle()
+		}
 		var err error
 		if len(pass) > 0 {
 			_, err = to.Write(pass)

@@ -54,6 +54,10 @@ type CallerOptions struct {
 	// end, also if the caller breaks the loop; the Finish is zero if there is
 	// none. nil: not called.
 	OnAttempt func(ctx context.Context, s Service, attempt int) (context.Context, func(Finish, error))
+
+	// Charge is called before each attempt, also of [Caller.Transcribe]; its error
+	// ends the call. nil: all are admitted.
+	Charge func(context.Context, PaidCall) (Charge, error)
 }
 
 // NewCaller returns a caller for the dialects of providers.
@@ -254,6 +258,19 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 		return false, err
 	}
 	defer leave()
+	if c.opts.Charge != nil {
+		charge, err := c.opts.Charge(ctx, PaidCall{Service: r.Service, Request: r, Output: int64(r.MaxOutput), Least: int64(r.Reasoning.Budget + 1)})
+		if err != nil {
+			return false, err
+		}
+		if charge.MaxOutput > 0 {
+			limited := *r
+			limited.MaxOutput, r = charge.MaxOutput, &limited
+		}
+		var end func()
+		yield, end = charged(charge, yield)
+		defer end()
+	}
 
 	if r.OnTry != nil {
 		r.OnTry()

@@ -85,6 +85,12 @@ func (c *Caller) transcribe(ctx context.Context, t Transcriber, r *Recording) (s
 		return "", err
 	}
 	defer leave()
+	charge := Charge{End: func(Spent) {}}
+	if c.opts.Charge != nil {
+		if charge, err = c.opts.Charge(ctx, PaidCall{Service: r.Service, Fixed: true}); err != nil { // its length in tokens is not known
+			return "", err
+		}
+	}
 	limit := c.opts.IdleTimeout
 	if r.Service.Timeout > 0 {
 		limit = r.Service.Timeout
@@ -94,6 +100,7 @@ func (c *Caller) transcribe(ctx context.Context, t Transcriber, r *Recording) (s
 	watch := time.AfterFunc(limit, func() { cancel(errIdle) })
 	defer watch.Stop()
 	text, err := t.Transcribe(call, r)
+	charge.End(Spent{Started: err == nil, Said: text})
 	if err != nil && context.Cause(call) == errIdle && ctx.Err() == nil {
 		return "", idleError(r.Service.ID, limit, limit, false)
 	}

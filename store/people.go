@@ -48,6 +48,7 @@ type PeopleTx struct {
 	Tokens      Tokens
 	Keys        GatewayKeys
 	Entries     Entries
+	Ledger      Ledger
 	Audit       Audit
 }
 

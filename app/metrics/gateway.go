@@ -9,6 +9,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/gatewaylog"
+	"github.com/artelhq/artel/app/meter"
 	"github.com/artelhq/artel/model"
 )
 
@@ -59,9 +60,6 @@ func (g *gatewayMetrics) observer(k gatewayKey) prometheus.Observer {
 func (m *Metrics) Gateway(e gatewaylog.GatewayEntry) {
 	g := m.gateway
 	g.observer(gatewayKey{e.Inbound, e.Outbound, statusClass(e.Status)}).Observe(e.Millis / 1000)
-	if model.Reported(e.Usage) {
-		m.spent.add(spentKey{fromGateway, e.Service}, e.Usage)
-	}
 	if e.Relents > 0 {
 		g.relents.WithLabelValues(string(e.Service)).Add(float64(e.Relents))
 	}
@@ -132,6 +130,9 @@ func newSpentMetrics(m *Metrics) *spentMetrics {
 		known:  map[spentKey]*spent{},
 	}
 }
+
+// Usage counts what a paid call has used.
+func (m *Metrics) Usage(r meter.Record) { m.spent.add(spentKey{r.Source, r.Service}, r.Usage) }
 
 func (s *spentMetrics) add(k spentKey, u artel.Usage) {
 	s.mu.RLock()

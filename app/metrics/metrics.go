@@ -5,7 +5,8 @@
 // Begin with [New]. Nothing else imports Prometheus: the numbers come from what
 // other packages report anyway. [Metrics.Store] reads the events of runs while
 // they are stored and times commits, [Metrics.Gateway] takes the entries of the
-// gateway's log, [Metrics.Call] watches the attempts of model calls,
+// gateway's log, [Metrics.Usage] what paid calls have used, [Metrics.Call] watches
+// the attempts of model calls,
 // [Metrics.Notifier] counts followers, and [Metrics.HTTP] times requests.
 //
 // Every label has few values: names of services and tools that exist, and words
@@ -24,6 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/meter"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/run"
 )
@@ -50,8 +52,8 @@ type Metrics struct {
 
 // The values of the label "source": where a model call comes from.
 const (
-	fromGateway = "gateway"
-	fromRun     = "run"
+	fromGateway = meter.Gateway
+	fromRun     = meter.Run
 )
 
 // Bounds of the histograms, in seconds.

@@ -94,14 +94,6 @@ func (s *storedEvents) Append(c artel.ConversationID, events ...artel.Event) (ar
 // event counts one event of a run.
 func (m *Metrics) event(e artel.Event) {
 	switch e.Type {
-	case artel.EventUsage:
-		if p, ok := payload[artel.UsageReported](e); ok {
-			m.spent.add(spentKey{fromRun, p.Service}, p.Usage)
-		}
-	case artel.EventConversationTitled:
-		if p, ok := payload[artel.ConversationTitled](e); ok && p.Service != "" {
-			m.spent.add(spentKey{fromRun, p.Service}, p.Usage)
-		}
 	case artel.EventContextBuilt:
 		if p, ok := payload[artel.ContextBuilt](e); ok {
 			for _, a := range p.Attachments {

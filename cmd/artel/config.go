@@ -80,6 +80,7 @@ type config struct {
 		Prompt  string          `yaml:"prompt"`  // instruction for each picture
 	} `yaml:"caption"`
 	Gateway  gatewayConfig `yaml:"gateway"`
+	Limits   limitsConfig  `yaml:"limits"` // of each user, and of each key of the gateway
 	Pipeline struct {      // of contexts, for the whole deployment
 		Disabled   []string           `yaml:"disabled"`   // ids of processors that cannot be enabled
 		Order      []string           `yaml:"order"`      // of formatters and plugins, by id; the others keep their places
@@ -249,6 +250,9 @@ func (c *config) check() error {
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			return errors.New("files.public_base: want an address like https://cdn.example/files, without a query")
 		}
+	}
+	if err := c.Limits.check(); err != nil {
+		return err
 	}
 	if err := c.Gateway.check(); err != nil {
 		return err

@@ -43,6 +43,8 @@ type gatewayKey struct {
 	Services          []artel.ServiceID `yaml:"services"`            // allowed services; default: all
 	RequestsPerMinute int               `yaml:"requests_per_minute"` // default and 0: unlimited
 	Concurrency       int               `yaml:"concurrency"`         // parallel requests; default and 0: unlimited
+	TokensPerMinute   int64             `yaml:"tokens_per_minute"`   // of requests and answers; default and 0: unlimited
+	Budget            budgetConfig      `yaml:"budget"`              // dollars in a day or month; default: none
 	Scrub             string            `yaml:"scrub"`               // default: that of the gateway
 	Offload           any               `yaml:"offload"`             // likewise
 	Repair            *bool             `yaml:"repair"`              // likewise
@@ -67,6 +69,9 @@ func (g gatewayConfig) check() error {
 			return fmt.Errorf("%s.requests_per_minute is %d: want a number up to %d, or none for no limit", where, k.RequestsPerMinute, maxPerMinute)
 		case k.Concurrency < 0:
 			return fmt.Errorf("%s.concurrency is %d: want a number, or none for no limit", where, k.Concurrency)
+		}
+		if err := k.limits().check(where); err != nil {
+			return err
 		}
 		if _, err := backend.ParseCache(k.Cache); err != nil {
 			return fmt.Errorf("%s.cache: %w", where, err)
@@ -205,7 +210,7 @@ func (c config) gateway() (backend.Options, error) {
 	if err != nil {
 		return o, err // check has said it before
 	}
-	o.Cache = backend.Cache(c.Gateway.Cache)
+	o.Cache, o.Limits = backend.Cache(c.Gateway.Cache), c.Limits.Key.limits()
 	secrets := map[string]string{}
 	for _, k := range c.Gateway.Keys {
 		variable := variableName.FindStringSubmatch(k.Key)[1] // validated by check
@@ -222,7 +227,7 @@ func (c config) gateway() (backend.Options, error) {
 			return o, err // check has said it before
 		}
 		o.Keys = append(o.Keys, backend.Key{
-			Name: k.Name, Secret: model.Secret(secret), Services: k.Services, Limits: store.KeyLimits{Requests: k.RequestsPerMinute, Concurrent: k.Concurrency},
+			Name: k.Name, Secret: model.Secret(secret), Services: k.Services, Limits: k.limits().limits(),
 			Rewriting: w, Cache: backend.Cache(k.Cache),
 		})
 	}

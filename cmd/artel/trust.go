@@ -197,7 +197,7 @@ func (c config) admits() bool { return !slices.Contains(c.withheld, admission) }
 // restricted returns the settings of c that are used without trust: those that
 // restrict or measure. The others are named in withheld.
 func (c config) restricted() config {
-	safe := config{asked: c.asked, path: c.path, Edit: c.Edit, Gateway: c.Gateway, Locale: c.Locale, Log: c.Log, Artifacts: c.Artifacts}
+	safe := config{asked: c.asked, path: c.path, Edit: c.Edit, Gateway: c.Gateway, Limits: c.Limits, Locale: c.Locale, Log: c.Log, Artifacts: c.Artifacts}
 	safe.Artifacts.EditRetention = ""
 	safe.Gateway.Aliases, safe.Gateway.Origins, safe.Gateway.Headers = nil, nil, nil // which send requests and secrets elsewhere, and let pages in
 	safe.Files.InlineLimit, safe.Files.ModelLimit = c.Files.InlineLimit, c.Files.ModelLimit

@@ -19,6 +19,7 @@ import (
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/store"
 )
 
 // maxWait caps the delay before a service is asked again: the client waits too,
@@ -33,7 +34,8 @@ type Options struct {
 	Cooldown time.Duration           // how long a service is avoided that has failed; 0: 30 s; negative: never
 	Headers  map[string]model.Secret // of every request to a service, by their canonical names; a service's own take precedence
 
-	Rewriting Rewriting // of the texts of tools
+	Rewriting Rewriting       // of the texts of tools
+	Limits    store.KeyLimits // of keys without limits of their own
 }
 
 // A Backend has what all requests share. It is safe for concurrent use.
@@ -50,6 +52,7 @@ type Backend struct {
 	headers   map[string]model.Secret
 	rewriting Rewriting
 	cache     Cache
+	limits    store.KeyLimits
 }
 
 // New returns the use cases of a gateway on top of a.
@@ -61,7 +64,7 @@ func New(a *app.App, o Options) *Backend {
 	caller := p.Caller.WithOptions(p.CallerOptions)
 	b := &Backend{
 		Uploads: &Uploads{p}, parts: p, files: a.Files, caller: caller,
-		keys: newKeyring(o.Keys, p.Now), calls: newCallStates(), headers: o.Headers, rewriting: o.Rewriting, cache: o.Cache,
+		keys: newKeyring(o.Keys, p.Now), calls: newCallStates(), headers: o.Headers, rewriting: o.Rewriting, cache: o.Cache, limits: o.Limits,
 	}
 	h := &health{cooldown: cmp.Or(o.Cooldown, defaultCooldown), now: p.Now, byID: map[artel.ServiceID]*condition{}}
 	b.Routes = &Routes{b: b, aliases: o.Aliases, health: h, once: caller.WithOptions(once)}
@@ -71,6 +74,11 @@ func New(a *app.App, o Options) *Backend {
 // Caller makes the gateway's calls. It shares the concurrency limits of services
 // with runs.
 func (b *Backend) Caller() *model.Caller { return b.caller }
+
+// Charge admits a call that is forwarded; see [model.CallerOptions].
+func (b *Backend) Charge(ctx context.Context, c model.PaidCall) (model.Charge, error) {
+	return b.parts.CallerOptions.Charge(ctx, c)
+}
 
 // Blobs stores the bytes of media.
 func (b *Backend) Blobs() blob.Store { return b.parts.Blobs }

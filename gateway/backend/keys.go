@@ -3,6 +3,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -132,6 +133,7 @@ func (b *Backend) Admit(ctx context.Context, secret string) (key Key, leave func
 		}
 		key = found
 	}
+	key.Limits = b.limitsOf(key.Limits)
 	if key.Limits.Requests == 0 && key.Limits.Concurrent == 0 {
 		return key, func() {}, nil
 	}
@@ -140,6 +142,13 @@ func (b *Backend) Admit(ctx context.Context, secret string) (key Key, leave func
 		return key, nil, &artel.Error{Op: op, Subject: key.Name, Kind: artel.Unavailable, Code: CodeKeyLimit, Err: limit}
 	}
 	return key, use.leave, nil
+}
+
+// limitsOf completes the limits of a key.
+func (b *Backend) limitsOf(l store.KeyLimits) store.KeyLimits {
+	l.Requests, l.Tokens = cmp.Or(l.Requests, b.limits.Requests), cmp.Or(l.Tokens, b.limits.Tokens)
+	l.Concurrent, l.Budget = cmp.Or(l.Concurrent, b.limits.Concurrent), cmp.Or(l.Budget, b.limits.Budget)
+	return l
 }
 
 // find returns the key of the configuration with a secret. It compares with all, so

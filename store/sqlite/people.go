@@ -29,7 +29,7 @@ func (p people) Update(ctx context.Context, fn func(store.PeopleTx) error) error
 }
 
 func (t *tx) people() store.PeopleTx {
-	return store.PeopleTx{Users: users{t}, Invitations: invitations{t}, Identities: identities{t}, Sessions: sessions{t}, Tokens: tokens{t}, Keys: gatewayKeys{t}, Entries: entries{t}, Audit: audit{t}}
+	return store.PeopleTx{Users: users{t}, Invitations: invitations{t}, Identities: identities{t}, Sessions: sessions{t}, Tokens: tokens{t}, Keys: gatewayKeys{t}, Entries: entries{t}, Ledger: ledger{t}, Audit: audit{t}}
 }
 
 // present turns a number of changed rows into NotFound if it is zero.

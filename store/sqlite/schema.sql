@@ -314,6 +314,30 @@ CREATE TABLE gateway_keys (
     disabled   INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX gateway_keys_by_user ON gateway_keys (user);
+CREATE TABLE usage (
+    day       INTEGER NOT NULL, -- in UTC, since 1970
+    user      TEXT    NOT NULL,
+    key       TEXT    NOT NULL, -- id of the key or token of the gateway's client; empty: none
+    service   TEXT    NOT NULL,
+    model     TEXT    NOT NULL,
+    agent     TEXT    NOT NULL, -- empty: none
+    source    TEXT    NOT NULL, -- gateway or run
+    calls     INTEGER NOT NULL,
+    input     INTEGER NOT NULL, -- tokens, like the next three
+    cached    INTEGER NOT NULL, -- of input
+    output    INTEGER NOT NULL,
+    reasoning INTEGER NOT NULL, -- of output
+    cost      INTEGER NOT NULL, -- in billionths of a US dollar, of calls with a known cost
+    unknown   INTEGER NOT NULL, -- calls without a known cost
+    PRIMARY KEY (day, user, key, service, model, agent, source)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX usage_by_key ON usage (key, day);
+CREATE INDEX usage_by_user ON usage (user, day);
+CREATE TABLE usage_marks (
+    subject TEXT    NOT NULL PRIMARY KEY,
+    began   INTEGER NOT NULL,
+    amount  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE entries (
     n          INTEGER PRIMARY KEY, -- the order in which they were made
     kind       TEXT    NOT NULL, -- service, mcp_server or http_tool
@@ -362,5 +386,6 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (41, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (43, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (44, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (50, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (51, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (60, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (70, 1);

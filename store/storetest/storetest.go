@@ -122,6 +122,7 @@ func clauses() []clause {
 		{"people/tokens", peopleTokens},
 		{"people/keys", peopleKeys},
 		{"people/token parents", peopleTokenParents},
+		{"people/ledger", peopleLedger},
 		{"people/deleted user", peopleDeleted},
 		{"people/entries", peopleEntries},
 		{"people/transactions", peopleTransactions},

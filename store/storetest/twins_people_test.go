@@ -94,6 +94,11 @@ type orphanTokens struct{ store.Tokens }
 func (t orphanTokens) Create(v store.Token) error {
 	v.Parent = ""
 	return t.Tokens.Create(v)
+type sharedLedger struct{ store.Ledger }
+
+func (l sharedLedger) Sum(q store.UsageQuery) ([]store.UsageRow, error) {
+	q.User = ""
+	return l.Ledger.Sum(q)
 }
 
 // peopleTwins break what is promised about people.
@@ -107,6 +112,7 @@ func peopleTwins() map[string]func(*twin) {
 		"people/tokens":            breakPeople(func(tx *store.PeopleTx) { tx.Tokens = sharedTokens{tx.Tokens} }),
 		"people/keys":              breakPeople(func(tx *store.PeopleTx) { tx.Keys = sharedKeys{tx.Keys} }),
 		"people/token parents":     breakPeople(func(tx *store.PeopleTx) { tx.Tokens = orphanTokens{tx.Tokens} }),
+		"people/ledger":            breakPeople(func(tx *store.PeopleTx) { tx.Ledger = sharedLedger{tx.Ledger} }),
 		"people/deleted user":      breakPeople(func(tx *store.PeopleTx) { tx.Users = forgetfulUsers{tx.Users} }),
 		"people/entries":           breakPeople(func(tx *store.PeopleTx) { tx.Entries = sharedEntries{tx.Entries} }),
 		"people/transactions": func(t *twin) {

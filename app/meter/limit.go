@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package meter
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+// Codes of errors around an [*Exceeded].
+const (
+	CodeBudget = "budget_exceeded"
+	CodeTokens = "token_limit"
+)
+
+// An Exceeded is the error of a call for which a limit leaves too little.
+type Exceeded struct {
+	Code   string
+	Limit  string // as people know it: "the budget of the key laptop"
+	Used   string // of Most
+	Most   string
+	After  time.Duration // until it may be tried again
+	Until  time.Time
+	Shared bool // others that run now have reserved the rest
+}
+
+// Error implements error.
+func (e *Exceeded) Error() string {
+	if e.Shared {
+		return fmt.Sprintf("%s is %s, of which %s are used and requests that are running have reserved the rest; try again when one of them has ended, or send a smaller limit of the output", e.Limit, e.Most, e.Used)
+	}
+	return fmt.Sprintf("%s is %s, of which %s are used: too little is left for this request until %s", e.Limit, e.Most, e.Used, e.Until.UTC().Format("2006-01-02 15:04:05 MST"))
+}
+
+type unit bool
+
+const (
+	dollars unit = false // in billionths
+	tokens  unit = true
+)
+
+// A limit applies to a call.
+type limit struct {
+	subject string
+	name    string // for people
+	unit    unit
+	most    int64
+	period  store.Period // "": any minute
+	query   store.UsageQuery
+}
+
+// limitsOf lists the limits of a user's calls for a client.
+func (m *Meter) limitsOf(user artel.Owner, c Client) (all []*limit) {
+	if b := c.Limits.Budget; b.USD > 0 {
+		all = append(all, &limit{
+			subject: budgetOf(c.ID, b.Period), name: "the budget of the key " + c.Name, most: int64(math.Round(b.USD * nano)), period: b.Period,
+			query: store.UsageQuery{Key: c.ID},
+		})
+	}
+	if n := c.Limits.Tokens; n > 0 {
+		all = append(all, &limit{subject: "key:" + c.ID + "/minute", name: "the limit of tokens per minute of the key " + c.Name, unit: tokens, most: n})
+	}
+	if usd := m.c.User.USD; usd > 0 {
+		all = append(all, &limit{
+			subject: "user:" + string(user) + "/dollars", name: "the daily limit of each user (limits.user.dollars_per_day)", most: int64(math.Round(usd * nano)), period: store.PerDay,
+			query: store.UsageQuery{User: user},
+		})
+	}
+	if n := m.c.User.Tokens; n > 0 {
+		all = append(all, &limit{
+			subject: "user:" + string(user) + "/tokens", name: "the daily limit of each user (limits.user.tokens_per_day)", unit: tokens, most: n, period: store.PerDay,
+			query: store.UsageQuery{User: user},
+		})
+	}
+	return all
+}
+
+// An account counts towards a limit. Its fields are guarded by Meter.mu, except
+// those of marking.
+type account struct {
+	begin    time.Time // of the period
+	used     int64
+	reserved int64
+
+	marking sync.Mutex
+	stored  int64     // the stored mark; guarded by marking
+	since   time.Time // its period; guarded by marking
+}
+
+// A window counts tokens of the last minute.
+type window struct{ entries []entry }
+
+type entry struct {
+	at     time.Time
+	amount int64
+}
+
+// account returns the account of a limit. The caller holds m.mu.
+func (m *Meter) account(l *limit) *account {
+	a := m.accounts[l.subject]
+	if a == nil {
+		a = &account{}
+		m.accounts[l.subject] = a
+	}
+	return a
+}
+
+// spent returns what counts towards a limit now. The caller holds m.mu.
+func (l *limit) spent(m *Meter, now time.Time) int64 {
+	if l.period == "" {
+		return m.window(l, now)
+	}
+	a := m.account(l)
+	if begin := l.period.Begin(now); !a.begin.Equal(begin) {
+		a.begin, a.used = begin, 0
+	}
+	return a.used
+}
+
+// window returns the tokens of the last minute. The caller holds m.mu.
+func (m *Meter) window(l *limit, now time.Time) (sum int64) {
+	w := m.windows[l.subject]
+	if w == nil {
+		return 0
+	}
+	kept := w.entries[:0]
+	for _, e := range w.entries {
+		if now.Sub(e.at) < time.Minute {
+			kept = append(kept, e)
+			sum += e.amount
+		}
+	}
+	w.entries = kept
+	return sum
+}
+
+// left returns what may still be reserved. The caller holds m.mu.
+func (m *Meter) left(l *limit, now time.Time) int64 {
+	return l.most - l.spent(m, now) - m.account(l).reserved
+}
+
+func (m *Meter) exceeded(l *limit, now time.Time) *Exceeded {
+	used := l.spent(m, now)
+	e := &Exceeded{Code: CodeBudget, Limit: l.name, Used: l.show(used), Most: l.show(l.most), Shared: m.account(l).reserved > 0 && used < l.most}
+	switch {
+	case l.period != "":
+		e.Until = l.period.End(now)
+	case len(m.entries(l)) > 0:
+		e.Until = m.entries(l)[0].at.Add(time.Minute)
+	default:
+		e.Until = now.Add(time.Minute)
+	}
+	e.After = e.Until.Sub(now)
+	if l.unit == tokens {
+		e.Code = CodeTokens
+	}
+	if e.Shared {
+		e.After = time.Second
+	}
+	return e
+}
+
+func (m *Meter) entries(l *limit) []entry {
+	if w := m.windows[l.subject]; w != nil {
+		return w.entries
+	}
+	return nil
+}
+
+func (l *limit) show(n int64) string {
+	if l.unit == tokens {
+		return strconv.FormatInt(n, 10) + " tokens"
+	}
+	return "$" + strconv.FormatFloat(math.Round(float64(n)/nano*1e6)/1e6, 'f', -1, 64)
+}
+
+// release gives back what was reserved, and counts what a call has used at a time.
+func (m *Meter) release(held []hold, r Record, at time.Time) {
+	if len(held) == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, h := range held {
+		a := m.account(h.limit)
+		a.reserved -= h.amount
+		n := int64(math.Round(r.Usage.Cost.USD * nano))
+		if h.unit == tokens {
+			n = r.Usage.InputTokens + r.Usage.OutputTokens
+		}
+		if n <= 0 {
+			continue
+		}
+		if h.period != "" {
+			h.spent(m, at) // begins the period
+			a.used += n
+			continue
+		}
+		w := m.windows[h.subject]
+		if w == nil {
+			w = &window{}
+			m.windows[h.subject] = w
+		}
+		w.entries = append(w.entries, entry{at, n})
+	}
+}
+
+// countUnlimited counts a call towards budgets that its key had before, and may have
+// again.
+func (m *Meter) countUnlimited(held []hold, r Record) {
+	if r.Key == "" {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range []store.Period{store.PerDay, store.PerMonth} {
+		l := &limit{subject: budgetOf(r.Key, p), period: p}
+		limited := slices.ContainsFunc(held, func(h hold) bool { return h.subject == l.subject })
+		if a := m.accounts[l.subject]; a != nil && !a.begin.IsZero() && !limited {
+			l.spent(m, m.c.Now())
+			a.used += int64(math.Round(r.Usage.Cost.USD * nano))
+		}
+	}
+}
+
+func budgetOf(key string, p store.Period) string { return "key:" + key + "/" + string(p) }
+
+// load reads what counts towards a limit in its period, once.
+func (m *Meter) load(ctx context.Context, l *limit) error {
+	if l.period == "" {
+		return nil
+	}
+	now := m.c.Now()
+	begin := l.period.Begin(now)
+	m.mu.Lock()
+	a := m.account(l)
+	known := !a.begin.IsZero()
+	m.mu.Unlock()
+	if known {
+		return nil
+	}
+	a.marking.Lock()
+	defer a.marking.Unlock()
+	if !a.since.IsZero() {
+		return nil // another call has read it
+	}
+	if err := m.Flush(ctx); err != nil {
+		return err
+	}
+	var used int64
+	var stored store.UsageMark
+	err := m.c.People.View(ctx, func(tx store.PeopleTx) error {
+		q := l.query
+		q.From = begin
+		rows, err := tx.Ledger.Sum(q)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if used += r.Counts.Cost; l.unit == tokens {
+				used += r.Counts.Input + r.Counts.Output - r.Counts.Cost
+			}
+		}
+		stored, err = tx.Ledger.Mark(l.subject)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if stored.Begin.Equal(begin) {
+		used = max(used, stored.Amount)
+	}
+	a.stored, a.since = used, begin
+	m.mu.Lock()
+	a.begin, a.used = begin, used
+	m.mu.Unlock()
+	return nil
+}
+
+// mark stores an amount that is not exceeded by what is used and reserved now.
+func (m *Meter) mark(ctx context.Context, held []hold) error {
+	for _, h := range held {
+		if h.period == "" {
+			continue
+		}
+		if err := m.markOne(ctx, h.limit, h.most/100); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Meter) markOne(ctx context.Context, l *limit, step int64) error {
+	m.mu.Lock()
+	a := m.account(l)
+	m.mu.Unlock()
+	a.marking.Lock()
+	defer a.marking.Unlock()
+	m.mu.Lock()
+	begin, reach := a.begin, a.used+a.reserved
+	m.mu.Unlock()
+	if a.since.Equal(begin) && reach <= a.stored && step > 0 {
+		return nil
+	}
+	if step > 0 {
+		reach = max(reach, min(reach+step, l.most))
+	}
+	err := m.c.People.Update(ctx, func(tx store.PeopleTx) error {
+		return tx.Ledger.SetMark(store.UsageMark{Subject: l.subject, Begin: begin, Amount: reach})
+	})
+	if err != nil {
+		return artel.Errorf(artel.Unavailable, "meter.Meter", l.name, "what is used cannot be stored, so no call is made: %w", err)
+	}
+	a.stored, a.since = reach, begin
+	return nil
+}
+
+// exactMarks stores the amounts as they are, at the end of the process.
+func (m *Meter) exactMarks(ctx context.Context) error {
+	m.mu.Lock()
+	all := make(map[string]*account, len(m.accounts))
+	for subject, a := range m.accounts {
+		if !a.begin.IsZero() {
+			all[subject] = a
+		}
+	}
+	m.mu.Unlock()
+	for subject := range all {
+		if err := m.markOne(ctx, &limit{subject: subject, name: subject}, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}

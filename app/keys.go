@@ -33,6 +33,16 @@ func (ks *Keys) IsFixed(id string) bool {
 	return slices.ContainsFunc(ks.file, func(f store.GatewayKey) bool { return f.ID == id })
 }
 
+// Names returns the names of the keys that the actor may see, by their ids.
+func (ks *Keys) Names(ctx context.Context) (map[string]string, error) {
+	all, err := ks.List(ctx)
+	names := map[string]string{}
+	for _, k := range append(all, ks.Fixed(ctx)...) {
+		names[k.ID] = k.Name
+	}
+	return names, err
+}
+
 // checkKey refuses keys whose services or budget the deployment cannot serve.
 func (k *core) checkKey(v store.GatewayKey) error {
 	const op = "app.Keys"

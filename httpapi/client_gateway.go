@@ -47,3 +47,14 @@ func (c *Client) ChangeGatewayKey(ctx context.Context, id string, change KeyChan
 func (c *Client) RevokeGatewayKey(ctx context.Context, id string) error {
 	return c.json(ctx, http.MethodDelete, "/gateway/keys/"+url.PathEscape(id), nil, nil)
 }
+
+// AllUsage lists what model calls have used.
+func (c *Client) AllUsage(ctx context.Context, q UsageQuery) (out UsageList, err error) {
+	v := url.Values{"format": {"json"}}
+	for name, value := range map[string]string{"from": q.From, "to": q.To, "by": string(q.By)} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return out, c.json(ctx, http.MethodGet, "/usage?"+v.Encode(), nil, &out)
+}

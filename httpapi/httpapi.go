@@ -115,6 +115,7 @@ func newServer(a *app.App, o Options) *server {
 	f.rules()
 	f.gateway()
 	f.gatewayKeys()
+	f.usage()
 	f.audit()
 	addExamples(f.api.OpenAPI())
 	return f

@@ -23,6 +23,7 @@ DELETE /books/{book}
 DELETE /books/{book}/agents/{name}
 DELETE /conversations/{cid}
 DELETE /conversations/{cid}/artifacts/{id}
+DELETE /gateway/keys/{id}
 DELETE /pipeline/order
 DELETE /services/{id}
 DELETE /services/{id}/marks
@@ -61,6 +62,7 @@ GET    /conversations/{cid}/waiting
 GET    /files/tool_results/{name}
 GET    /files/{ref}
 GET    /findings
+GET    /gateway/keys
 GET    /gateway/log
 GET    /gc
 GET    /me
@@ -84,10 +86,12 @@ GET    /tokens
 GET    /tokens/vocabularies
 GET    /tools
 GET    /tools/servers
+GET    /usage
 GET    /users
 PATCH  /conversations/{cid}
 PATCH  /conversations/{cid}/artifacts/{id}
 PATCH  /conversations/{cid}/messages/{mid}
+PATCH  /gateway/keys/{id}
 PATCH  /users/{id}
 POST   /agents
 POST   /agents/check
@@ -107,6 +111,7 @@ POST   /conversations/{cid}/tool_results
 POST   /conversations/{cid}/tools/{name}
 POST   /edit
 POST   /files/{ref}/sign
+POST   /gateway/keys
 POST   /gc
 POST   /import
 POST   /invite

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/app/health"
+	"github.com/artelhq/artel/app/meter"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/model"
@@ -97,6 +99,10 @@ func (f *server) problem(ctx context.Context, err error) error {
 	}
 	if d, ok := errors.AsType[*access.Delay](err); ok {
 		return huma.ErrorWithHeaders(newProblem(http.StatusTooManyRequests, access.CodeTooManyLogins, d.Error()), http.Header{"Retry-After": {d.Seconds()}})
+	}
+	if e, ok := errors.AsType[*meter.Exceeded](err); ok {
+		seconds := strconv.Itoa(int((e.After + time.Second - 1) / time.Second))
+		return huma.ErrorWithHeaders(newProblem(http.StatusTooManyRequests, e.Code, e.Error()), http.Header{"Retry-After": {seconds}})
 	}
 	kind, code := artel.KindOf(err), artel.CodeOf(err)
 	if kind == artel.Internal {

@@ -47,10 +47,8 @@ type Record struct {
 
 // UserLimits limit what each user may do; 0: no limit.
 type UserLimits struct {
-	Storage int64   // bytes of stored files
-	Runs    int     // at once
-	Tokens  int64   // of requests and answers, in each UTC day
-	USD     float64 // in each UTC day
+	Tokens int64   // of requests and answers, in each UTC day
+	USD    float64 // in each UTC day
 }
 
 // Config has the parts of a [Meter]. All but Count and OnRecord are needed.

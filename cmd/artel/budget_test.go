@@ -183,3 +183,52 @@ func TestUsageOfRuns(t *testing.T) {
 		t.Errorf("got %+v; the run has %+v", got, run.Usage)
 	}
 }
+
+// TestUsageList: users see their own usage, administrators that of all, as JSON and as
+// CSV, whatever it is listed by.
+func TestUsageList(t *testing.T) {
+	upstream := newPaid(t)
+	g := newGuarded(t, access.Options{Mode: access.Required}, func(c *config) { c.Services = paidServices(upstream) })
+	admin := g.setUp()
+	amy, bob := g.user(admin, "amy@example.org", "member"), g.user(admin, "bob@example.org", "member")
+	for _, cookie := range []string{amy, bob} {
+		var made struct{ ID, Key string }
+		g.must(&made, "POST", "/api/v1/gateway/keys", `{"name":"=laptop"}`, "Cookie", cookie, "Origin", g.http.URL)
+		for _, name := range []string{"paid", "unpriced"} {
+			if resp, text, err := g.callModel("/v1/chat/completions", `{"model":"`+name+`","max_tokens":50,"messages":[{"role":"user","content":"hi"}]}`, made.Key); err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatal(resp, text, err)
+			}
+		}
+	}
+	type list struct {
+		Items []struct {
+			Calls  int
+			Name   string
+			Input  int `json:"input_tokens"`
+			Output int `json:"output_tokens"`
+			Cost   artel.Cost
+		}
+		Total struct{ Calls int }
+	}
+	for by, rows := range map[string]int{"day": 1, "user": 1, "key": 1, "service": 2, "model": 2, "agent": 1} {
+		var mine, all list
+		g.must(&mine, "GET", "/api/v1/usage?by="+by, "", "Cookie", amy)
+		if g.must(&all, "GET", "/api/v1/usage?by="+by, "", "Cookie", admin); len(mine.Items) != rows || mine.Total.Calls != 2 || all.Total.Calls != 4 {
+			t.Errorf("by %s: %+v, of all %+v", by, mine, all)
+		}
+		if by == "key" && (mine.Items[0].Name != "=laptop" || mine.Items[0].Input != 200 || mine.Items[0].Output != 100 || mine.Items[0].Cost != artel.Cost{USD: 0.0006, Calls: 1}) {
+			t.Errorf("by key: %+v", mine)
+		}
+	}
+	for _, c := range []struct{ path, accept string }{{"?by=key&format=csv", ""}, {"?by=key", "text/csv"}} {
+		resp, text := g.ask("GET", "/api/v1/usage"+c.path, "", "Cookie", amy, "Accept", c.accept)
+		if lines := strings.Split(text, "\n"); resp.Header.Get("Content-Type") != "text/csv; charset=utf-8" || len(lines) != 3 || !strings.Contains(lines[1], ",'=laptop,2,200,0,100,0,0.0006,1") {
+			t.Errorf("%s: %q", c.path, text)
+		}
+	}
+	for _, q := range []string{"by=cost", "from=tomorrow", "from=2026-03-04&to=2026-03-03", "from=1990-01-01"} {
+		if resp, text := g.ask("GET", "/api/v1/usage?"+q, "", "Cookie", amy); resp.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %s %s", q, resp.Status, text)
+		}
+	}
+}

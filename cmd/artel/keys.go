@@ -116,3 +116,46 @@ func keyRemoveCommand(g *globals) *cobra.Command {
 		},
 	}
 }
+
+func usageCommand(g *globals) *cobra.Command {
+	var q httpapi.UsageQuery
+	var by string
+	var asCSV bool
+	cmd := &cobra.Command{
+		Use: "usage", Short: "Show what model calls have used", Args: usage(cobra.NoArgs),
+		Long: `Shows tokens and costs of the last 30 days, of runs and of the gateway: yours, and
+those of all users as an administrator. Days are in UTC.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q.By = store.UsageField(by)
+			list, err := g.client().AllUsage(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
+			if asCSV {
+				return httpapi.WriteUsage(cmd.OutOrStdout(), list)
+			}
+			return g.print(cmd, list, func(w printer) {
+				for _, r := range append(list.Items, list.Total) {
+					label := r.Label()
+					if label == "" {
+						label = "none"
+					}
+					if r == list.Total {
+						label = "total"
+					}
+					cost := "cost unknown"
+					if r.Cost.Calls > 0 || r.Calls == 0 {
+						cost = "$" + strconv.FormatFloat(r.Cost.USD, 'f', 4, 64)
+					}
+					w.linef("%s\t%d calls\t%d in\t%d cached\t%d out\t%s", label, r.Calls, r.Input, r.Cached, r.Output, cost)
+				}
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&q.From, "from", "", "first day, such as 2026-03-04; default: 29 days before the last")
+	flags.StringVar(&q.To, "to", "", "last day; default: today")
+	flags.StringVar(&by, "by", string(store.ByDay), "day, user, key, service, model or agent")
+	flags.BoolVar(&asCSV, "csv", false, "print CSV")
+	return cmd
+}

@@ -12,10 +12,8 @@ import (
 // limitsConfig is the section limits of the configuration. 0 and none are no limit.
 type limitsConfig struct {
 	User struct {
-		Storage int64   `yaml:"storage"`         // bytes of stored files
-		Runs    int     `yaml:"runs"`            // at once
-		Tokens  int64   `yaml:"tokens_per_day"`  // of requests and answers, in each UTC day
-		USD     float64 `yaml:"dollars_per_day"` // in each UTC day
+		Tokens int64   `yaml:"tokens_per_day"`  // of requests and answers, in each UTC day
+		USD    float64 `yaml:"dollars_per_day"` // in each UTC day
 	} `yaml:"user"` // of each user
 	Key keyLimits `yaml:"key"` // of each key of the gateway without limits of its own
 }
@@ -63,7 +61,7 @@ const maxBudget = 1_000_000
 func (l limitsConfig) check() error {
 	u := l.User
 	switch {
-	case u.Storage < 0, u.Runs < 0, u.Tokens < 0, !(u.USD >= 0), u.USD > maxBudget:
+	case u.Tokens < 0, !(u.USD >= 0), u.USD > maxBudget:
 		return fmt.Errorf("limits.user: want numbers from 0, and dollars_per_day up to %d", maxBudget)
 	}
 	return l.Key.check("limits.key")
@@ -71,5 +69,5 @@ func (l limitsConfig) check() error {
 
 // userLimits returns the limits of each user.
 func (l limitsConfig) userLimits() meter.UserLimits {
-	return meter.UserLimits{Storage: l.User.Storage, Runs: l.User.Runs, Tokens: l.User.Tokens, USD: l.User.USD}
+	return meter.UserLimits{Tokens: l.User.Tokens, USD: l.User.USD}
 }

@@ -98,7 +98,7 @@ func newRoot() *cobra.Command {
 		versionsCommand(&g), diffCommand(&g), restoreCommand(&g), editCommand(&g), exportCommand(&g), importCommand(&g),
 		detectCommand(&g), routeCommand(&g), tokensCommand(&g), regexCommand(&g), macrosCommand(&g), modelsCommand(&g),
 		agentsCommand(&g), booksCommand(&g), contextCommand(&g), settingsCommand(&g), gatewayCommand(&g), toolsCommand(&g),
-		usersCommand(&g), tokenCommand(&g), keyCommand(&g), gcCommand(&g), doctorCommand(&g), trustCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
+		usersCommand(&g), tokenCommand(&g), keyCommand(&g), usageCommand(&g), gcCommand(&g), doctorCommand(&g), trustCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
 	)
 	return root
 }

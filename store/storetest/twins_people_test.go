@@ -94,6 +94,8 @@ type orphanTokens struct{ store.Tokens }
 func (t orphanTokens) Create(v store.Token) error {
 	v.Parent = ""
 	return t.Tokens.Create(v)
+}
+
 type sharedLedger struct{ store.Ledger }
 
 func (l sharedLedger) Sum(q store.UsageQuery) ([]store.UsageRow, error) {

@@ -28,7 +28,7 @@ import (
 // execute runs the agent until it rests, and ends the run in every case but two:
 // another process has taken the run over, or the server stops.
 func (x *execution) execute(whole context.Context) {
-	whole = artel.WithAgent(artel.WithOwner(whole, x.owner), x.agent.Name) // to whom its calls count
+	whole = artel.WithAgent(artel.WithOwner(whole, x.owner), x.agent.Name) // its calls count for both
 	whole = logctx.With(whole, slog.String("run", string(x.run.ID)), slog.String("conversation", string(x.run.Conversation)))
 	if x.config.OnRun != nil {
 		var ended func(artel.Run)

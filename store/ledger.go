@@ -54,7 +54,7 @@ type UsageQuery struct {
 	From, To time.Time // days, with both
 	User     artel.Owner
 	Key      string
-	By       []UsageField // of which the rows have values; nil: none, so that there is one row
+	By       []UsageField // the fields with values in the rows; nil: none, which makes one row of all
 }
 
 // A UsageField groups rows.

@@ -131,8 +131,10 @@ func newSpentMetrics(m *Metrics) *spentMetrics {
 	}
 }
 
-// Usage counts what a paid call has used.
-func (m *Metrics) Usage(r meter.Record) { m.spent.add(spentKey{r.Source, r.Service}, r.Usage) }
+// Usage returns the function that counts in m what a paid call has used.
+func Usage(m *Metrics) func(meter.Record) {
+	return func(r meter.Record) { m.spent.add(spentKey{r.Source, r.Service}, r.Usage) }
+}
 
 func (s *spentMetrics) add(k spentKey, u artel.Usage) {
 	s.mu.RLock()

@@ -5,7 +5,7 @@
 // Begin with [New]. Nothing else imports Prometheus: the numbers come from what
 // other packages report anyway. [Metrics.Store] reads the events of runs while
 // they are stored and times commits, [Metrics.Gateway] takes the entries of the
-// gateway's log, [Metrics.Usage] what paid calls have used, [Metrics.Call] watches
+// gateway's log, [Usage] what paid calls have used, [Metrics.Call] watches
 // the attempts of model calls,
 // [Metrics.Notifier] counts followers, and [Metrics.HTTP] times requests.
 //

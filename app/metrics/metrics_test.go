@@ -67,7 +67,7 @@ func request() gatewaylog.GatewayEntry {
 func TestGateway(t *testing.T) {
 	m := metrics.New("1.2.3")
 	m.Gateway(request())
-	m.Usage(meter.Record{Source: meter.Gateway, Service: "main", Key: "secret", Model: "by-client", Usage: request().Usage})
+	metrics.Usage(m)(meter.Record{Source: meter.Gateway, Service: "main", Key: "secret", Model: "by-client", Usage: request().Usage})
 	e := request()
 	e.Inbound, e.Status, e.Usage, e.Changes = model.OpenAI, 503, artel.Usage{}, nil
 	m.Gateway(e)
@@ -143,7 +143,7 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	undone := errors.New("undone")
-	m.Usage(meter.Record{Source: meter.Run, Service: "main", Usage: artel.Usage{Calls: 1, InputTokens: 8, OutputTokens: 2}})
+	metrics.Usage(m)(meter.Record{Source: meter.Run, Service: "main", Usage: artel.Usage{Calls: 1, InputTokens: 8, OutputTokens: 2}})
 	add(undone, artel.RunFinished{State: artel.RunDone})
 	add(nil, artel.RunFinished{State: artel.RunDone}, artel.RunResumed{Attempt: 1}, artel.ServiceChanged{From: "first", To: "main"},
 		artel.ContextBuilt{Attachments: []artel.AttachmentRoute{{Route: artel.Route{Step: artel.StepNative}}, {Route: artel.Route{Step: artel.StepExtracted, Reason: artel.ReasonNotAccepted}}}},

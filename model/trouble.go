@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -65,7 +66,7 @@ func TroubleOf(s Service, err error) (cause Trouble, said string) {
 	} else if e, ok := errors.AsType[*statusError](err); ok {
 		status, message = e.code, err.Error()
 		if _, after, ok := strings.Cut(message, e.line+": "); ok {
-			message = after
+			message = messageIn(after)
 		}
 		if status == http.StatusNotFound {
 			return WrongPath, artel.Shorten(hide(s, message), quoted)
@@ -79,6 +80,20 @@ func TroubleOf(s Service, err error) (cause Trouble, said string) {
 		said = u.Err.Error()
 	}
 	return troubleOfConnection(err), artel.Shorten(hide(s, said), quoted)
+}
+
+// messageIn returns the message in the JSON of an error, or the JSON itself.
+func messageIn(body string) string {
+	var e struct {
+		Error json.RawMessage `json:"error"`
+	}
+	var inner struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal([]byte(body), &e) == nil && json.Unmarshal(e.Error, &inner) == nil && inner.Message != "" {
+		return inner.Message
+	}
+	return body
 }
 
 // hide removes the secrets of s from what a server says.

@@ -25,6 +25,8 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/internal/fetch"
+	"github.com/artelhq/artel/internal/secret"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/fake"
 	"github.com/artelhq/artel/model/provider/demo"
@@ -60,6 +62,7 @@ type setup struct {
 	servers  tool.Servers                    // where more tools come from; nil: nowhere
 	caller   model.CallerOptions             // how models are called
 	ask      agent.Permissions               // which tools are asked about
+	openai   func(blob.Store) model.Provider // calls services of the dialect; nil: the demo answers
 	listener net.Listener                    // nil: on any port
 	wrap     func(http.Handler) http.Handler // around the whole server; nil: nothing
 	now      func() time.Time                // the clock of the page; nil: time.Now
@@ -115,6 +118,16 @@ func newSiteOf(t testing.TB, c setup) *site {
 		Permissions: c.ask,
 		Options:     app.Options{SpoolDir: t.TempDir(), Context: c.context, Caller: c.caller},
 	}
+	if c.openai != nil {
+		config.Providers[model.OpenAI] = c.openai(blobs)
+	}
+	box, err := secret.New("", filepath.Join(t.TempDir(), "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := fetch.NewClient(fetch.Options{AllowPrivate: true})
+	t.Cleanup(client.CloseIdleConnections)
+	config.Stored = app.Stored{Secrets: box, HTTP: client}
 	if c.reload != nil {
 		config.Reload = func(context.Context) error { return c.reload(services) }
 	}

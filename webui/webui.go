@@ -36,10 +36,12 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/app/oidc"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/run"
+	"github.com/artelhq/artel/store"
 )
 
 //go:embed templates/*.html
@@ -172,6 +174,14 @@ func (ui *handler) routes() http.Handler {
 	mux.HandleFunc("POST /me/settings", ui.importSettings)
 	mux.HandleFunc("GET /pipeline", ui.pipeline)
 	mux.HandleFunc("POST /pipeline", ui.changePipeline)
+	mux.HandleFunc("GET /services", ui.services)
+	mux.HandleFunc("POST /services", ui.saveService)
+	mux.HandleFunc("GET /services/new", ui.newService)
+	mux.HandleFunc("POST /services/check", ui.checkService)
+	mux.HandleFunc("POST /services/check/live", ui.checkServiceLive)
+	mux.HandleFunc("GET /services/{id}/edit", ui.editService)
+	mux.HandleFunc("POST /services/{id}/switch", ui.switchService)
+	mux.HandleFunc("POST /services/{id}/delete", ui.deleteService)
 	mux.HandleFunc("POST /models/reload", ui.reload)
 	mux.HandleFunc("POST /models/{id}/probe", ui.probe)
 	mux.HandleFunc("POST /models/{id}/forget", ui.forget)
@@ -407,6 +417,9 @@ func (ui *handler) home(w http.ResponseWriter, r *http.Request) {
 			f.Toast = deletedToast(locale(r), id)
 		}
 	}
+	if id := r.URL.Query().Get("connected"); id != "" && f.Models.Default.ID == artel.ServiceID(id) {
+		f.Toast = &Toast{ID: "toast-service", Text: locale(r).Say(phrase.PageServiceConnected, map[string]any{"Name": f.Models.Default.Name})}
+	}
 	ui.showHome(w, r, http.StatusOK, f, Draft{Action: "/c"})
 }
 
@@ -422,7 +435,9 @@ func (ui *handler) showHome(w http.ResponseWriter, r *http.Request, status int, 
 		Draft       Draft
 		Samples     []Sample
 		Connections []Connection
-	}{f, d, ui.samples, ui.connections()})
+		Providers   []Provider
+		Admin       bool
+	}{f, d, ui.samples, ui.connections(), providers(), access.Require(r.Context(), store.ScopeAdmin) == nil})
 }
 
 func (ui *handler) cancel(w http.ResponseWriter, r *http.Request) {

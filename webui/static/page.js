@@ -8,6 +8,7 @@ import { agents } from "./agents.js";
 import "./copy.js";
 import "./keys.js";
 import "./models.js";
+import "./services.js";
 import { composer } from "./composer.js";
 import { early } from "./early.js";
 import { edits } from "./edit.js";

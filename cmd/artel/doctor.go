@@ -24,6 +24,7 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/internal/disk"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/internal/secret"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/store/sqlite"
 )
@@ -112,6 +113,7 @@ func (d *doctor) examine(ctx context.Context, path string, services bool) {
 	served := d.directory()
 	d.space()
 	d.database(ctx)
+	d.secrets()
 	d.blobs(conf)
 	d.address(ctx, served)
 	d.clock()
@@ -214,6 +216,26 @@ func (d *doctor) database(ctx context.Context) {
 	default:
 		d.fine("database", "the quick check finds no damage")
 	}
+}
+
+// secrets looks at the key of the stored secrets. Whether it is the right one, the
+// running server knows.
+func (d *doctor) secrets() {
+	const check = "secrets"
+	path, text := filepath.Join(d.data, secretFile), os.Getenv(secret.Variable)
+	box, err := secret.New(text, path)
+	if _, missing := os.Lstat(path); err == nil && text == "" && missing != nil {
+		d.fine(check, "none has been stored")
+		return
+	}
+	if err == nil {
+		_, err = box.Seal(check, "", nil) // the key is there, so none is made
+	}
+	if err != nil {
+		d.ill(check, "restore the key; without it, the keys of services have to be entered again", "%v", err)
+		return
+	}
+	d.fine(check, "their key can be read")
 }
 
 func (d *doctor) blobs(conf config) {

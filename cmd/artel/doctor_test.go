@@ -41,7 +41,7 @@ func TestDoctor(t *testing.T) {
 	}
 	bare := bareEnvironment(dir)
 	checks, out, code := examine(bare, "--data", "data", "--addr", addr)
-	if code != 0 || !checks["server"].OK || !strings.Contains(checks["database"].Says, "no damage") || len(checks) != 8 {
+	if code != 0 || !checks["server"].OK || !strings.Contains(checks["database"].Says, "no damage") || len(checks) != 9 {
 		t.Errorf("a sound server: code %d, %s", code, out)
 	}
 	ill := func(check, says string, env []string, args ...string) {

@@ -37,7 +37,7 @@ func TestNewcomer(t *testing.T) {
 	b := openTab(t, 1440, 900)
 	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.picture("home")
-	b.Says("main", "Try it with sample files", "scripted", "OPENAI_API_KEY")
+	b.Says("main", "Try it with sample files", "scripted", "Connect a model", "OpenAI", "Ollama")
 	// What the plan shows while the run goes on is noted from the first moment.
 	b.Do(onEveryPage(`window.steps = []; new MutationObserver(() => {
 		const bar = document.querySelector(".plan progress");

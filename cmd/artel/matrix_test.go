@@ -588,6 +588,8 @@ func (m *matrixBench) value(name string) string {
 	case "user":
 		m.must(&made, "POST", "/api/v1/users", `{"name":"x","email":"`+fresh+`@example.org"}`, "Cookie", m.visitors[4].cookie, "Origin", m.http.URL)
 		v = made.ID
+	case "service":
+		m.must(nil, "POST", "/api/v1/services", `{"id":"`+fresh+`","baseURL":"http://127.0.0.1:1/v1","model":"x"}`, "Cookie", m.visitors[4].cookie, "Origin", m.http.URL)
 	case "new":
 	default:
 		m.t.Fatalf("there is no value of the variable %s; add one to value in matrix_test.go", name)
@@ -623,6 +625,8 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return strings.Repeat("0", 64) + ".txt", false
 	case below("/sample/"):
 		return "x", false
+	case r.path == "/api/v1/services/{id}", below("/services/"):
+		return m.value("service"), false
 	case below("/api/v1/services/"), below("/models/"):
 		return "demo", false
 	case below("/api/v1/sessions/"):

@@ -228,9 +228,15 @@ func (ui *handler) serviceForm(w http.ResponseWriter, r *http.Request, status in
 
 // readService reads the form, and returns the fields of the entry with it.
 func (ui *handler) readService(w http.ResponseWriter, r *http.Request) (form ServiceForm, fields map[string]any, err error) {
+	if err := access.Require(r.Context(), store.ScopeAdmin); err != nil {
+		return form, nil, err
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxServiceForm)
 	if err := r.ParseForm(); err != nil {
 		return form, nil, brokenForm(r, err)
+	}
+	if strings.TrimSpace(r.PostForm.Get("address")) == "" {
+		return form, nil, artel.Errorf(artel.Invalid, "webui", "", "%s", locale(r).Say(phrase.PageServiceAddressHint, nil))
 	}
 	get := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
 	form, fields = formOfProvider(get("provider")), map[string]any{}
@@ -501,8 +507,12 @@ func (ui *handler) freeID(r *http.Request, form ServiceForm) string {
 // switchService switches a stored service on or off.
 func (ui *handler) switchService(w http.ResponseWriter, r *http.Request) {
 	s, err := ui.app.Services.Get(r.Context(), r.PathValue("id"))
+	to := r.FormValue("to")
+	if err == nil && to != "on" && to != "off" {
+		err = artel.Errorf(artel.Invalid, "webui", artel.Shorten(to, 40), "want on or off")
+	}
 	if err == nil {
-		s.Fields["disabled"] = r.FormValue("to") == "off"
+		s.Fields["disabled"] = to == "off"
 		_, err = ui.app.Services.Update(r.Context(), s.ID, s.Fields)
 	}
 	if err != nil {

@@ -589,7 +589,7 @@ func (m *matrixBench) value(name string) string {
 		m.must(&made, "POST", "/api/v1/users", `{"name":"x","email":"`+fresh+`@example.org"}`, "Cookie", m.visitors[4].cookie, "Origin", m.http.URL)
 		v = made.ID
 	case "service":
-		m.must(nil, "POST", "/api/v1/services", `{"id":"`+fresh+`","baseURL":"http://127.0.0.1:1/v1","model":"x"}`, "Cookie", m.visitors[4].cookie, "Origin", m.http.URL)
+		m.must(nil, "POST", "/api/v1/services", `{"id":"`+fresh+`","disabled":true}`, "Cookie", m.visitors[4].cookie, "Origin", m.http.URL)
 	case "new":
 	default:
 		m.t.Fatalf("there is no value of the variable %s; add one to value in matrix_test.go", name)

@@ -54,7 +54,6 @@ func (ui *handler) showLogin(w http.ResponseWriter, r *http.Request, e LoginPage
 	if e.Login && ui.place.OIDC != nil {
 		e.OIDC = oidcPath + "/start?" + url.Values{"next": {localPath(e.Next)}}.Encode()
 	}
-	w.Header().Set("Referrer-Policy", "no-referrer") // the address has the code
 	ui.show(w, r, status, "login.html", e)
 }
 

@@ -209,7 +209,7 @@ func (w *world) judge(o outcome, files map[string]file) string {
 	switch {
 	case o.Absent, o.Error != nil && o.Error.Name == "UnsupportedFunctionalityError": // it says so itself
 		return "–"
-	case o.Error != nil && strings.Contains(o.Error.Message, "item_reference"), o.Error != nil && o.Service == "responses" && strings.Contains(o.Error.Message, "not persisted"):
+	case o.Error != nil && strings.Contains(o.Error.Message, "stores no items"), o.Error != nil && o.Service == "responses" && strings.Contains(o.Error.Message, "not persisted"):
 		return "stateful"
 	case o.Case == "retries" && o.Error != nil && o.Error.Status >= 500:
 		return "not retried"

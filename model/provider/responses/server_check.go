@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
 )
@@ -19,24 +20,29 @@ import (
 // stores, or has an item or a part that [Request.Neutral] cannot convert; nil: everything has a
 // neutral form, or is among its Dropped.
 func (r *Request) Check() error {
+	if id := r.PreviousResponse; id != "" {
+		return Bad("previous_response_id", "previous_response_not_found",
+			"Previous response with id '%s' not found: the service of this model stores no responses. Send the whole conversation in 'input'. %s", artel.Shorten(id, 100), storeFalse)
+	}
 	for _, f := range []struct {
-		name string
-		set  bool
+		name, way string
+		set       bool
 	}{
-		{"previous_response_id", r.PreviousResponse != ""},
-		{"conversation", given(r.Conversation)},
-		{"prompt", given(r.Prompt)},
-		{"background", r.Background},
+		{"conversation", "Send the whole conversation in 'input' instead.", given(r.Conversation)},
+		{"prompt", "Send its text in 'instructions' or 'input' instead.", given(r.Prompt)},
+		{"background", "Send the request without it and wait for the answer, or stream it.", r.Background},
 	} {
 		if f.set {
-			return stored(f.name, f.name)
+			return Bad(f.name, "unsupported_parameter", "Unsupported parameter: '%s' is not supported with this model: only services that speak Responses themselves have it. %s", f.name, f.way)
 		}
 	}
 	for n := range r.Input.Items {
 		i, at := &r.Input.Items[n], fmt.Sprintf("input[%d]", n)
 		switch kind := i.Kind(); {
-		case slices.Contains([]string{"item_reference", "compaction", "compaction_trigger"}, kind):
-			return stored(at, "an item of type "+kind)
+		case kind == "item_reference":
+			return Bad(at, "", "Item with id '%s' not found: the service of this model stores no items. Send the items themselves in 'input'. %s", artel.Shorten(i.ID, 100), storeFalse)
+		case kind == "compaction" || kind == "compaction_trigger":
+			return Bad(at, "unsupported_value", "Invalid value: '%s'. Only services that speak Responses themselves read such an item; send the whole conversation in 'input'.", kind)
 		case !slices.Contains(ownItems(), kind) && !slices.Contains(ServiceItems(), kind):
 			return provider.InvalidValue(at+".type", kind, append(ownItems(), ServiceItems()...))
 		case kind == "message" && !slices.Contains([]string{"assistant", "system", "developer", "user"}, i.Role):
@@ -66,9 +72,8 @@ func ownItems() []string {
 
 func given(raw []byte) bool { return len(raw) > 0 && string(raw) != "null" }
 
-func stored(at, what string) error {
-	return Bad(at, "unsupported_parameter", "%s is what only a service that speaks Responses itself can follow; send the whole input.", what)
-}
+// storeFalse is how clients avoid that they refer to what a service is to store.
+const storeFalse = "Client libraries do so with 'store' set to false."
 
 func checkParts(at string, parts []Part) error {
 	for n, p := range parts {

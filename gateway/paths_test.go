@@ -53,6 +53,8 @@ func TestUnknownPaths(t *testing.T) {
 		{"POST", "/messages", `"type":"not_found_error"`, "ends with /v1"},
 		{"GET", "/models", `{"error":{"message":`, "for the path /v1/models"},
 		{"POST", "/v1/v1/messages", `"type":"not_found_error"`, "/v1 twice"},
+		{"GET", "/v1/responses/resp_1", `{"error":{"message":`, "send the whole conversation in the input of POST " + b.url + "/v1/responses"},
+		{"POST", "/v1/conversations", `{"error":{"message":`, "stores no responses and no conversations"},
 		{"GET", "/v1", `{"error":{"message":`, "Invalid URL (GET /v1)"},
 		{"POST", "/api/chat", `{"error":"`, "OpenAI-compatible server with the base URL " + b.url + "/v1"},
 		{"GET", "/api/tags", `{"error":"`, "no API of Ollama"},

@@ -18,7 +18,7 @@ import (
 	"github.com/artelhq/artel/sdktest/program"
 )
 
-var baseIn = regexp.MustCompile(`(?:base_url"?[=:] ?|"?baseURL"?: ?|WithBaseURL\(|base_url = )"([^"]+)"|(?:[A-Z]+_BASE_URL=|-b )(\S+)`)
+var baseIn = regexp.MustCompile(`(?:base_url"?[=:] ?|"?base(?:URL|Url)"?: ?|WithBaseURL\(|base_url = )"([^"]+)"|(?:[A-Z]+_BASE_URL=|-b )(\S+)`)
 
 // readPanel reads the snippets of the page of a running server. They are what all
 // clients here are pointed with: a line that is wrong fails the matrix.
@@ -52,7 +52,7 @@ func readPanel(t *testing.T, url string) (map[program.Snippet]string, map[string
 
 // lines runs what the page shows for JavaScript and Go, unchanged.
 func (w *world) lines(t *testing.T) {
-	for _, k := range []program.Snippet{{Name: "OpenAI", Where: "JavaScript"}, {Name: "Anthropic", Where: "TypeScript"}, {Name: "AI SDK", Where: "TypeScript"}} {
+	for _, k := range []program.Snippet{{Name: "OpenAI", Where: "JavaScript"}, {Name: "Anthropic", Where: "TypeScript"}, {Name: "Google Gemini", Where: "JavaScript"}, {Name: "AI SDK", Where: "TypeScript"}} {
 		code := w.panel[k]
 		if !strings.Contains(code, "console.log") {
 			code += "\nconsole.log(text);"

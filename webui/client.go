@@ -56,6 +56,11 @@ console.log(answer.content);`},
 client = genai.Client(api_key="{key}", http_options={"base_url": "{address}"})
 answer = client.models.generate_content(model={service}, contents="Hello")
 print(answer.text)`},
+		{"Google Gemini", "JavaScript", `import { GoogleGenAI } from "@google/genai";
+
+const ai = new GoogleGenAI({ apiKey: "{key}", httpOptions: { baseUrl: "{address}" } });
+const answer = await ai.models.generateContent({ model: {service}, contents: "Hello" });
+console.log(answer.text);`},
 		{"AI SDK", "TypeScript", `import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText } from "ai";
 

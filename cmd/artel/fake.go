@@ -25,7 +25,7 @@ func fakeCommand() *cobra.Command {
 	var models []string
 	var echo bool
 	cmd := &cobra.Command{
-		Use: "fake DIALECT", Short: "Run a stand-in for a model API that enforces the real one's rules (dialect: " + strings.Join(fakeDialects(), ", ") + ")",
+		Use: "fake " + strings.Join(fakeDialects(), "|"), Short: "Run a stand-in for a model API that enforces the real one's rules (dialect: " + strings.Join(fakeDialects(), ", ") + ")",
 		Args: usage(cobra.ExactArgs(1)), ValidArgs: fakeDialects(),
 		Long: `Runs a server with a model API that refuses what the real one refuses.
 It calls no model: the demo answers, or --echo returns the received request. GET

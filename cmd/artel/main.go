@@ -103,11 +103,11 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// usage turns the errors of an argument check into usage errors.
+// usage turns the errors of an argument check into usage errors that show what to write.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usageError{err}
+			return usageError{fmt.Errorf("%w; write: %s", err, cmd.UseLine())}
 		}
 		return nil
 	}

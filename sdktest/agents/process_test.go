@@ -35,7 +35,7 @@ func launch(how invocation, prompt, modules, home, dir string) (*process, error)
 	r := &process{cmd: exec.Command("/bin/sh", "-c", how.command+` "$0"`, prompt), output: filepath.Join(home, "output.txt"), done: make(chan struct{})}
 	r.cmd.Dir = dir
 	r.cmd.Env = []string{
-		"HOME=" + home, "PATH=" + filepath.Join(modules, ".bin") + ":" + own + ":/usr/local/bin:/usr/bin:/bin", "TERM=xterm-256color", "LANG=C.UTF-8", "NO_COLOR=1",
+		"HOME=" + home, "TMPDIR=" + home, "PATH=" + filepath.Join(modules, ".bin") + ":" + own + ":/usr/local/bin:/usr/bin:/bin", "TERM=xterm-256color", "LANG=C.UTF-8", "NO_COLOR=1",
 		"HTTPS_PROXY=http://127.0.0.1:9", "HTTP_PROXY=http://127.0.0.1:9", "NO_PROXY=127.0.0.1,localhost",
 	}
 	output, err := os.Create(r.output)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/sdktest/program"
 )
 
@@ -24,6 +25,7 @@ type agent struct {
 	blind   bool   // sends no pictures of tool results
 	service func(id string) string
 	start   func(s start) invocation
+	keeps   func(u artel.Usage) string // how its records in its home have the usage of an answer
 }
 
 // A start is what a program is started with; its prompt comes last in the command.
@@ -66,6 +68,15 @@ func codex(s start) invocation {
 	}
 }
 
+func codexKeeps(u artel.Usage) string {
+	return fmt.Sprintf(`"last_token_usage":{"input_tokens":%d,"cached_input_tokens":%d,"cache_write_input_tokens":0,"output_tokens":%d,"reasoning_output_tokens":%d,`,
+		u.InputTokens, u.CachedTokens, u.OutputTokens, u.ThoughtTokens)
+}
+
+func geminiKeeps(u artel.Usage) string {
+	return fmt.Sprintf(`"tokens":{"input":%d,"output":%d,"cached":%d,"thoughts":%d,`, u.InputTokens, u.OutputTokens-u.ThoughtTokens, u.CachedTokens, u.ThoughtTokens)
+}
+
 // Gemini CLI asks for the way of signing in when it is started first, and does not
 // act in folders that its user has not trusted.
 func gemini(s start) invocation {
@@ -73,6 +84,20 @@ func gemini(s start) invocation {
 		command: s.snippet("Gemini CLI", "", inShell, s.model) + " --skip-trust --yolo -p",
 		files:   map[string]string{".gemini/settings.json": `{"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": false}}`},
 	}
+}
+
+func qwenKeeps(u artel.Usage) string {
+	return fmt.Sprintf(`"inputTokens":%d,"outputTokens":%d,"cachedTokens":%d,"thoughtsTokens":%d,`, u.InputTokens, u.OutputTokens, u.CachedTokens, u.ThoughtTokens)
+}
+
+// opencode keeps apart what others have within the input and the output.
+func opencodeKeeps(u artel.Usage) string {
+	return fmt.Sprintf(`"input":%d,"output":%d,"reasoning":%d,"cache":{"read":%d,`, u.InputTokens-u.CachedTokens, u.OutputTokens-u.ThoughtTokens, u.ThoughtTokens, u.CachedTokens)
+}
+
+// Cline keeps no thoughts apart.
+func clineKeeps(u artel.Usage) string {
+	return fmt.Sprintf(`"metrics":{"inputTokens":%d,"outputTokens":%d,"cacheReadTokens":%d,`, u.InputTokens, u.OutputTokens, u.CachedTokens)
 }
 
 func qwen(s start) invocation {
@@ -107,15 +132,15 @@ func like(name string) func(id string) string {
 }
 
 var agents = []agent{
-	{name: "codex", title: "Codex CLI, with a model that it does not know", light: true, server: true, start: codex},
-	{name: "codex", title: "Codex CLI, with gpt-6-sol and the like", light: true, server: true, start: codex, service: like("gpt-6-sol")},
-	{name: "codex", title: "Codex CLI, with gpt-5.5", light: true, server: true, start: codex, service: like("gpt-5.5")},
-	{name: "gemini", title: "Gemini CLI, with a model that it does not know", light: true, start: gemini},
-	{name: "gemini", title: "Gemini CLI, with gemini-3 and the like", blind: true, start: gemini, service: like("gemini-3")},
-	{name: "qwen", title: "Qwen Code, with qwen3-vl and the like", start: qwen, service: like("qwen3-vl")},
-	{name: "opencode", title: "opencode, @ai-sdk/openai-compatible", start: opencode("@ai-sdk/openai-compatible", "/v1")},
-	{name: "opencode", title: "opencode, @ai-sdk/openai", start: opencode("@ai-sdk/openai", "/v1")},
-	{name: "opencode", title: "opencode, @ai-sdk/anthropic", start: opencode("@ai-sdk/anthropic", "/v1")},
-	{name: "opencode", title: "opencode, @ai-sdk/google", start: opencode("@ai-sdk/google", "/v1beta")},
-	{name: "cline", title: "Cline", start: cline},
+	{name: "codex", title: "Codex CLI, with a model that it does not know", light: true, server: true, start: codex, keeps: codexKeeps},
+	{name: "codex", title: "Codex CLI, with gpt-6-sol and the like", light: true, server: true, start: codex, keeps: codexKeeps, service: like("gpt-6-sol")},
+	{name: "codex", title: "Codex CLI, with gpt-5.5", light: true, server: true, start: codex, keeps: codexKeeps, service: like("gpt-5.5")},
+	{name: "gemini", title: "Gemini CLI, with a model that it does not know", light: true, start: gemini, keeps: geminiKeeps},
+	{name: "gemini", title: "Gemini CLI, with gemini-3 and the like", blind: true, start: gemini, keeps: geminiKeeps, service: like("gemini-3")},
+	{name: "qwen", title: "Qwen Code, with qwen3-vl and the like", start: qwen, keeps: qwenKeeps, service: like("qwen3-vl")},
+	{name: "opencode", title: "opencode, @ai-sdk/openai-compatible", start: opencode("@ai-sdk/openai-compatible", "/v1"), keeps: opencodeKeeps},
+	{name: "opencode", title: "opencode, @ai-sdk/openai", start: opencode("@ai-sdk/openai", "/v1"), keeps: opencodeKeeps},
+	{name: "opencode", title: "opencode, @ai-sdk/anthropic", start: opencode("@ai-sdk/anthropic", "/v1"), keeps: opencodeKeeps},
+	{name: "opencode", title: "opencode, @ai-sdk/google", start: opencode("@ai-sdk/google", "/v1beta"), keeps: opencodeKeeps},
+	{name: "cline", title: "Cline", start: cline, keeps: clineKeeps},
 }

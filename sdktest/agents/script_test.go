@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -24,15 +25,18 @@ import (
 
 // A session is one start of a program, and what the model behind the service got.
 type session struct {
-	mark     string
-	dir      string        // where the program works
-	picture  artel.Digest  // to look at
-	embedded artel.Digest  // in the page
-	screen   artel.Digest  // of the MCP server
-	shoots   bool          // the program has the MCP server
-	base64   string        // of the picture in the page
-	begun    chan struct{} // closed when an answer has begun that does not end
-	left     chan struct{} // closed when its client has gone
+	mark      string
+	word      string        // what is done: work, wait or one of the faults
+	disturbed bool          // faults interrupt the work
+	asked     atomic.Int64  // requests
+	dir       string        // where the program works
+	picture   artel.Digest  // to look at
+	embedded  artel.Digest  // in the page
+	screen    artel.Digest  // of the MCP server
+	shoots    bool          // the program has the MCP server
+	base64    string        // of the picture in the page
+	begun     chan struct{} // closed when an answer has begun that does not end
+	left      chan struct{} // closed when its client has gone
 
 	mu       sync.Mutex
 	offered  []string // tools of the first request
@@ -42,14 +46,15 @@ type session struct {
 	looked   string // how the picture arrived: inResult, carried, described; empty: it did not
 	step     int    // the newest that was asked for, from 1
 	ended    bool
-	results  []string // the texts of the results of the newest request
+	billed   []artel.Usage // for the answers of the conversation
+	results  []string      // the texts of the results of the newest request
 }
 
 // A script is the model behind every service: it works through the same task with
 // the tools that a program offers, whatever their names.
 type script struct{ sessions sync.Map } // *session by mark
 
-var prompt = regexp.MustCompile(`do: (work|wait) ([a-z0-9-]+)`)
+var prompt = regexp.MustCompile(`do: (work|wait|again|break|refuse|deny) ([a-z0-9-]+)`)
 
 // answer implements [fake.Responder].
 func (s *script) answer(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
@@ -64,17 +69,35 @@ func (s *script) answer(ctx context.Context, r *model.Request) iter.Seq2[model.D
 	if !ok || len(r.Tools) == 0 { // titles, summaries and the like
 		return say(r, model.TextDelta("Files."))
 	}
-	if word == "wait" {
+	switch word {
+	case "wait":
 		return v.(*session).wait(ctx)
+	case "again":
+		return v.(*session).late()
+	case "break":
+		return v.(*session).broken()
 	}
 	return v.(*session).work(r, r.Messages[from:])
 }
 
+// say answers beside the conversation: with a title, a summary and the like.
 func say(r *model.Request, deltas ...model.Delta) iter.Seq2[model.Delta, error] {
 	if r.Format.JSON {
 		return fake.Echo(context.Background(), r)
 	}
-	finish := model.Finish{Reason: model.StopEnd, Usage: artel.Usage{Calls: 1, InputTokens: 1000, OutputTokens: 20}}
+	return bill(artel.Usage{Calls: 1, InputTokens: 1000, OutputTokens: 20}, deltas...)
+}
+
+// say answers in the conversation, each time for another number of tokens.
+func (s *session) say(deltas ...model.Delta) iter.Seq2[model.Delta, error] {
+	n := int64(len(s.billed))
+	usage := artel.Usage{Calls: 1, InputTokens: 5003 + 101*n, CachedTokens: 4001 + 10*n, OutputTokens: 31 + 7*n, ThoughtTokens: 11 + n}
+	s.billed = append(s.billed, usage)
+	return bill(usage, deltas...)
+}
+
+func bill(usage artel.Usage, deltas ...model.Delta) iter.Seq2[model.Delta, error] {
+	finish := model.Finish{Reason: model.StopEnd, Usage: usage}
 	return func(yield func(model.Delta, error) bool) {
 		for _, d := range deltas {
 			if _, ok := d.(model.CallDelta); ok {
@@ -189,17 +212,17 @@ func (s *session) work(r *model.Request, messages []model.Message) iter.Seq2[mod
 		if !ok && steps[done].verb == "shoot" && !searched && slices.Contains(toolNames(r.Tools), searchTool) {
 			s.step--
 			call, ok = model.CallDelta{ID: "call_search", Name: searchTool, Arguments: json.RawMessage(`{"query":"shot screen"}`)}, true
-			return say(r, call)
+			return s.say(call)
 		}
 		if !ok {
 			s.problems = append(s.problems, fmt.Sprintf("no tool to %s among %q", steps[done].verb, toolNames(r.Tools)))
-			return say(r, model.TextDelta("I have no tool for that."))
+			return s.say(model.TextDelta("I have no tool for that."))
 		}
 		call.ID = artel.CallID("call_" + strconv.Itoa(done+1))
-		return say(r, call)
+		return s.say(call)
 	}
 	s.ended = true
-	return say(r, model.TextDelta("All is done."))
+	return s.say(model.TextDelta("All is done."))
 }
 
 func toolNames(tools []model.ToolSpec) []string {

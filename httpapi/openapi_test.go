@@ -92,6 +92,7 @@ PATCH  /conversations/{cid}
 PATCH  /conversations/{cid}/artifacts/{id}
 PATCH  /conversations/{cid}/messages/{mid}
 PATCH  /gateway/keys/{id}
+PATCH  /me
 PATCH  /users/{id}
 POST   /agents
 POST   /agents/check
@@ -118,6 +119,7 @@ POST   /invite
 POST   /login
 POST   /logout
 POST   /macros/expand
+POST   /me/password
 POST   /media/detect
 POST   /pipeline/build
 POST   /regex/apply

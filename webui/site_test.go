@@ -63,6 +63,7 @@ type setup struct {
 	caller   model.CallerOptions             // how models are called
 	ask      agent.Permissions               // which tools are asked about
 	openai   func(blob.Store) model.Provider // calls services of the dialect; nil: the demo answers
+	login    bool                            // who asks has to be known
 	listener net.Listener                    // nil: on any port
 	wrap     func(http.Handler) http.Handler // around the whole server; nil: nothing
 	now      func() time.Time                // the clock of the page; nil: time.Now
@@ -144,6 +145,9 @@ func newSiteOf(t testing.TB, c setup) *site {
 	mux.Handle(httpapi.DocsPath, page)
 	mux.Handle("/", page)
 	handler := apptest.As(httpapi.Guard(mux))
+	if c.login {
+		handler = httpapi.Guard(httpapi.Authenticate(mux, httpapi.Authentication{Access: a.Access, Gateway: func(*http.Request) bool { return false }}))
+	}
 	if c.wrap != nil {
 		handler = c.wrap(handler)
 	}

@@ -198,6 +198,17 @@ func (ui *handler) routes() http.Handler {
 	mux.HandleFunc("GET /invite", ui.emptyLogin)
 	mux.HandleFunc("POST /invite", ui.acceptInvitation)
 	mux.HandleFunc("GET /api/v1/docs", ui.showReference)
+	mux.HandleFunc("GET /account", ui.account)
+	mux.HandleFunc("POST /account", ui.saveAccount)
+	mux.HandleFunc("POST /account/password", ui.changePassword)
+	mux.HandleFunc("POST /account/sessions", ui.endSessions)
+	mux.HandleFunc("POST /account/tokens", ui.makeToken)
+	mux.HandleFunc("POST /account/tokens/revoke", ui.revokeToken)
+	mux.HandleFunc("GET /people", ui.people)
+	mux.HandleFunc("POST /people", ui.invite)
+	mux.HandleFunc("POST /people/{id}", ui.changePerson)
+	mux.HandleFunc("POST /people/{id}/reset", ui.inviteAgain)
+	mux.HandleFunc("POST /people/{id}/delete", ui.deletePerson)
 	mux.Handle("GET /static/", ui.assets)
 	if ui.o.Version == "dev" {
 		mux.HandleFunc("GET /ui/style", ui.style)
@@ -330,6 +341,9 @@ var explanations = map[string]phrase.Key{
 	settings.CodeAgentReadOnly: phrase.PageAgentsReadOnly,
 	settings.CodeAgentExists:   phrase.PageAgentsExists,
 	artel.CodeArtifactNotFound: phrase.PageNoArtifact,
+	access.CodeLastAdmin:       phrase.PagePeopleLast,
+	access.CodeTokenLimit:      phrase.PageTokenLimit,
+	access.CodeWrongPassword:   phrase.PagePasswordWrong,
 }
 
 // explain returns the status and the user's text of an error.
@@ -390,12 +404,13 @@ type frame struct {
 	Current artel.ConversationID
 	Models  Models
 	Toast   *Toast
+	People  bool // who asks may manage people
 }
 
 func (ui *handler) frame(r *http.Request, current artel.ConversationID) (frame, error) {
 	f := frame{
 		Lang: string(locale(r)), Prefs: prefsOf(r), Version: ui.o.Version, Current: current,
-		Models: ui.models(r),
+		Models: ui.models(r), People: access.Require(r.Context(), store.ScopeAdmin) == nil,
 	}
 	var err error
 	f.List, err = ui.conversations(r, current)

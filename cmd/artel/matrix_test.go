@@ -635,7 +635,7 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return m.value("key"), true
 	case below("/api/v1/tokens/"):
 		return m.value("token"), true
-	case below("/api/v1/users/"):
+	case below("/api/v1/users/"), below("/people/"):
 		return m.value("user"), false
 	case below("/api/v1/agents/"), below("/agents/a/"):
 		return m.value("agent"), false

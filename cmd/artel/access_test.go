@@ -166,6 +166,7 @@ func gatewayRoutes() []endpoint {
 		{"GET", "/v1/files/file-x/content"},
 		{"POST", "/v1/embeddings"},
 		{"POST", "/v1/completions"},
+		{"POST", "/v1/conversations"},
 		{"POST", "/v1/moderations"},
 		{"POST", "/v1/rerank"},
 		{"POST", "/v1/audio/speech"},

@@ -12,11 +12,9 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/store"
 )
 
 // Prefs are the reader's preferences. The language comes from the profile; the
@@ -130,8 +128,7 @@ func (ui *handler) settings(w http.ResponseWriter, r *http.Request) {
 		frame
 		Findings    []model.Finding
 		Connections []Connection
-		Admin       bool
-	}{f, findings, ui.connections(), access.Require(r.Context(), store.ScopeAdmin) == nil})
+	}{f, findings, ui.connections()})
 }
 
 func (ui *handler) saveSettings(w http.ResponseWriter, r *http.Request) {

@@ -404,13 +404,13 @@ type frame struct {
 	Current artel.ConversationID
 	Models  Models
 	Toast   *Toast
-	People  bool // who asks may manage people
+	Admin   bool // who asks may manage the deployment
 }
 
 func (ui *handler) frame(r *http.Request, current artel.ConversationID) (frame, error) {
 	f := frame{
 		Lang: string(locale(r)), Prefs: prefsOf(r), Version: ui.o.Version, Current: current,
-		Models: ui.models(r), People: access.Require(r.Context(), store.ScopeAdmin) == nil,
+		Models: ui.models(r), Admin: access.Require(r.Context(), store.ScopeAdmin) == nil,
 	}
 	var err error
 	f.List, err = ui.conversations(r, current)
@@ -451,8 +451,7 @@ func (ui *handler) showHome(w http.ResponseWriter, r *http.Request, status int, 
 		Samples     []Sample
 		Connections []Connection
 		Providers   []Provider
-		Admin       bool
-	}{f, d, ui.samples, ui.connections(), providers(), access.Require(r.Context(), store.ScopeAdmin) == nil})
+	}{f, d, ui.samples, ui.connections(), providers()})
 }
 
 func (ui *handler) cancel(w http.ResponseWriter, r *http.Request) {

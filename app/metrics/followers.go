@@ -74,22 +74,30 @@ func (m *Metrics) HTTP(next http.Handler, face func(*http.Request) string) http.
 		began := time.Now()
 		m.http.open.Inc()
 		rec := &statusWriter{ResponseWriter: w}
-		status, ended := 0, func(int) {}
-		if m.onRequest != nil {
-			r, ended = m.onRequest(r, face(r))
-		}
+		status := 0
+		served, ended := m.begin(r, face)
 		defer func() { // also of a handler that breaks its answer off with a panic
 			m.http.open.Dec()
-			ended(cmp.Or(rec.status, status))
-			f := face(r)
-			m.http.counter(httpKey{f, cmp.Or(rec.status, status)}).Inc()
+			f, status := face(r), cmp.Or(rec.status, status)
+			if ended != nil {
+				ended(status)
+			}
+			m.http.counter(httpKey{f, status}).Inc()
 			if !strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
 				m.http.seconds.WithLabelValues(f).Observe(time.Since(began).Seconds())
 			}
 		}()
-		next.ServeHTTP(rec, r)
+		next.ServeHTTP(rec, served)
 		status = http.StatusOK // unless it was written
 	})
+}
+
+// begin calls onRequest, if there is one; ended is nil without.
+func (m *Metrics) begin(r *http.Request, face func(*http.Request) string) (served *http.Request, ended func(status int)) {
+	if m.onRequest == nil {
+		return r, nil
+	}
+	return m.onRequest(r, face(r))
 }
 
 func (h *httpMetrics) counter(k httpKey) prometheus.Counter {

@@ -54,7 +54,7 @@ func (a authConfig) provider(key []byte, getenv func(string) string) (*oidc.Prov
 // check rejects settings of the provider that cannot work.
 func (a authConfig) check() error {
 	c := a.OIDC
-	if c.Issuer == "" && c.ClientID+c.ClientSecret+c.AdminGroup == "" && len(c.Scopes)+len(c.AllowedDomains) == 0 {
+	if c.Issuer == "" && c.ClientID+c.ClientSecret+c.AdminGroup == "" && len(c.AllowedDomains) == 0 {
 		return nil
 	}
 	if err := (oidc.Options{Issuer: c.Issuer, ClientID: c.ClientID, AllowedDomains: c.AllowedDomains}).Check(); err != nil {

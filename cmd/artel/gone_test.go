@@ -18,8 +18,14 @@ func TestDataRemoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := serving(t, dir, bareEnvironment(dir))
-	if err := os.RemoveAll(filepath.Join(dir, "data")); err != nil {
-		t.Fatal(err)
+	for end := time.Now().Add(patience); ; { // it may be writing a file
+		err := os.RemoveAll(filepath.Join(dir, "data"))
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
 	select {
 	case <-p.done:

@@ -159,7 +159,13 @@ func TestPeopleForms(t *testing.T) {
 	if status, _ := bob.do(http.MethodGet, "/people", nil); status != http.StatusForbidden {
 		t.Errorf("a member reads the people: %d", status)
 	}
-	person := regexp.MustCompile(`action="(/people/usr_[A-Z2-7]+)"`).FindStringSubmatch(r.get("/people"))
+	text = r.get("/people")
+	for _, tab := range []string{`href="/services"`, `href="/people" aria-current="page"`} {
+		if !strings.Contains(text, tab) {
+			t.Errorf("the page of people has no tab %s", tab)
+		}
+	}
+	person := regexp.MustCompile(`action="(/people/usr_[A-Z2-7]+)"`).FindStringSubmatch(text)
 	if person == nil {
 		t.Fatal("the user is not listed")
 	}

@@ -25,8 +25,9 @@ func TestEndOfLongRunOnAnotherBranch(t *testing.T) {
 	c := b.conversation()
 	r := b.send(c, run.Input{Text: "Go."})
 	<-asked
-	last := r.Message
+	var last artel.MessageID
 	b.store(func(tx store.Tx) error { // what the run would have written
+		last = r.Message
 		for i := range 1200 {
 			m := artel.Message{
 				ID: artel.NewMessageID(r.StartedAt), Conversation: c, Parent: last, Role: artel.RoleAssistant, Run: r.ID, CreatedAt: r.StartedAt,

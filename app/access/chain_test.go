@@ -197,7 +197,9 @@ func TestANewPasswordEndsCredentials(t *testing.T) {
 		b.kind(what, b.identified(secret), artel.Unauthenticated)
 	}
 	for range 5 {
-		_, err = change(third, "wrong password", "a fourth password", false)
+		if _, err := change(third, "wrong password", "a fourth password", false); err == nil {
+			t.Error("a wrong password is taken")
+		}
 	}
 	if _, err = change(third, "wrong password", "a fourth password", false); artel.CodeOf(err) != access.CodeTooManyLogins {
 		t.Errorf("after wrong ones: %v", err)

@@ -31,13 +31,15 @@ type NewKey struct {
 	Tokens     int64             `json:"tokens_per_minute,omitempty" minimum:"0" doc:"of requests and answers"`
 	Concurrent int               `json:"concurrent,omitempty" minimum:"0" doc:"requests at once"`
 	Budget     *Budget           `json:"budget,omitempty"`
-	ExpiresAt  *time.Time        `json:"expires_at,omitempty" doc:"absent: never"`
+	ExpiresAt  *time.Time        `json:"expires_at,omitempty" doc:"absent: never, or as the token that asks"`
 }
 
 // A MadeKey is the answer of POST /gateway/keys.
 type MadeKey struct {
 	ID  string `json:"id"`
 	Key string `json:"key" doc:"it cannot be read again"`
+
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"that of the token it was made with, if none was asked for; absent: never"`
 }
 
 // A KeyView is a key of the gateway without its secret.
@@ -45,6 +47,7 @@ type KeyView struct {
 	ID         string            `json:"id"`
 	Name       string            `json:"name"`
 	User       artel.Owner       `json:"user" doc:"for whom its clients act"`
+	Parent     string            `json:"parent,omitempty" doc:"the token with which it was made, and with which it ends"`
 	Services   []artel.ServiceID `json:"services,omitempty" doc:"absent: all"`
 	Requests   int               `json:"requests_per_minute,omitempty"`
 	Tokens     int64             `json:"tokens_per_minute,omitempty"`
@@ -59,7 +62,7 @@ type KeyView struct {
 
 func keyView(k store.GatewayKey) KeyView {
 	v := KeyView{
-		ID: k.ID, Name: k.Name, User: k.User, Services: k.Services, Requests: k.Limits.Requests, Tokens: k.Limits.Tokens, Concurrent: k.Limits.Concurrent,
+		ID: k.ID, Name: k.Name, User: k.User, Parent: k.Parent, Services: k.Services, Requests: k.Limits.Requests, Tokens: k.Limits.Tokens, Concurrent: k.Limits.Concurrent,
 		CreatedAt: optionalTime(k.CreatedAt), UsedAt: optionalTime(k.UsedAt), ExpiresAt: optionalTime(k.ExpiresAt), Disabled: k.Disabled,
 	}
 	if b := k.Limits.Budget; b.USD > 0 {
@@ -171,7 +174,7 @@ func (f *server) gatewayKeys() {
 				k.ExpiresAt = *b.ExpiresAt
 			}
 			secret, k, err := keys.Create(ctx, k)
-			return answer(MadeKey{k.ID, secret}, err)
+			return answer(MadeKey{k.ID, secret, optionalTime(k.ExpiresAt)}, err)
 		})
 	fixed := func(id string) error {
 		if !keys.IsFixed(id) {

@@ -63,7 +63,8 @@ type MeChange struct {
 type NewPassword struct {
 	Old      string `json:"old" maxLength:"1024" doc:"the present password"`
 	Password string `json:"password" minLength:"10" maxLength:"1024"`
-	Keep     bool   `json:"keep,omitempty" doc:"whether your other sessions and tokens stay"`
+	Keep     bool   `json:"keep,omitempty" doc:"whether your other sessions and tokens stay, with the keys of the gateway that tokens made"`
+	KeepKeys bool   `json:"keep_keys,omitempty" doc:"whether your other keys of the gateway stay"`
 }
 
 // A NewUser is the body of POST /users.
@@ -198,14 +199,14 @@ func (f *server) people() {
 			}
 			return answer(f.me(ctx))
 		})
-	register(f, f.op(http.MethodPost, "/me/password", "change-password", "Change your password, which ends your other sessions and tokens (with a login)", http.StatusOK),
+	register(f, f.op(http.MethodPost, "/me/password", "change-password", "Change your password, which ends your other sessions, tokens and keys of the gateway (with a login)", http.StatusOK),
 		func(ctx context.Context, in *struct {
 			RequestHeader
 			Body NewPassword
 		},
 		) (*loggedIn, error) {
 			l := access.LoginOf(in.request, "", "")
-			c := access.PasswordChange{Old: in.Body.Old, New: in.Body.Password, Keep: in.Body.Keep, Client: l.Client, Previous: l.Previous}
+			c := access.PasswordChange{Old: in.Body.Old, New: in.Body.Password, Keep: in.Body.Keep, KeepKeys: in.Body.KeepKeys, Client: l.Client, Previous: l.Previous}
 			secret, s, err := f.app.Access.Sessions.ChangePassword(ctx, c)
 			return begun(in.request, secret, s, err)
 		})

@@ -10,8 +10,9 @@ import (
 
 // GatewayKeys stores the keys of clients of the gateway that users have made.
 type GatewayKeys interface {
-	// Create is of kind Conflict if the id or the hash exists. The user need not
-	// exist: a deployment without users has keys, too.
+	// Create is of kind Conflict if the id or the hash exists, and NotFound if the
+	// user has no such parent. The user need not exist: a deployment without users
+	// has keys, too.
 	Create(k GatewayKey) error
 	// Find is of kind NotFound if there is no key with this hash.
 	Find(hash artel.Digest) (GatewayKey, error)
@@ -20,10 +21,11 @@ type GatewayKeys interface {
 	List(user artel.Owner) ([]GatewayKey, error)
 	// Touch sets UsedAt. Nothing happens if there is no such key.
 	Touch(id string, at time.Time) error
-	// Update replaces the fields below CreatedAt. It is of kind NotFound if the
+	// Update replaces the fields from Name on. It is of kind NotFound if the
 	// user has no key of this id.
 	Update(k GatewayKey) error
-	// Delete is of kind NotFound if the user has no key of this id.
+	// Delete removes a key, and all keys of the user if the id is empty. It is of
+	// kind NotFound if the user has no key of this id.
 	Delete(user artel.Owner, id string) error
 }
 
@@ -32,6 +34,7 @@ type GatewayKey struct {
 	ID        string
 	Hash      artel.Digest // of the key
 	User      artel.Owner
+	Parent    string    // id of the token that it was made with, and ends with; empty: none
 	UsedAt    time.Time // zero: never
 	CreatedAt time.Time
 

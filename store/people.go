@@ -143,8 +143,8 @@ type Tokens interface {
 	List(user artel.Owner) ([]Token, error)
 	// Touch sets UsedAt. Nothing happens if there is no such token.
 	Touch(id string, at time.Time) error
-	// Delete removes a token of a user with all that descend from it, and all tokens
-	// of the user if the id is empty. It is of kind NotFound if the user has no
+	// Delete removes a token of a user with all tokens and keys that descend from it,
+	// and all tokens of the user if the id is empty. It is of kind NotFound if the user has no
 	// token of this id.
 	Delete(user artel.Owner, id string) error
 }

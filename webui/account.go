@@ -23,6 +23,7 @@ type AccountPage struct {
 	Role     phrase.Key
 	Open     bool // there are no users yet
 	Session  bool // the password can be changed
+	Keys     int  // of the gateway, which a new password ends unless they are kept
 	Sessions []SessionRow
 	Tokens   []TokenRow
 	Scopes   []ScopeChoice
@@ -117,6 +118,16 @@ func (ui *handler) showAccount(w http.ResponseWriter, r *http.Request, status in
 	for _, t := range tokens {
 		p.Tokens = append(p.Tokens, TokenRow{t, t.Parent != ""})
 	}
+	keys, err := ui.app.Access.Keys.List(ctx)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	for _, k := range keys { // an administrator sees those of all
+		if k.User == a.Owner && k.Parent == "" {
+			p.Keys++
+		}
+	}
 	asked := r.PostForm["scope"]
 	for _, s := range access.Scopes() {
 		if a.May(s) {
@@ -151,7 +162,8 @@ func (ui *handler) changePassword(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxLoginForm)
 	l := access.LoginOf(r, "", "")
 	secret, s, err := ui.app.Access.Sessions.ChangePassword(r.Context(), access.PasswordChange{
-		Old: r.PostFormValue("old"), New: r.PostFormValue("password"), Keep: r.PostFormValue("keep") != "", Client: l.Client, Previous: l.Previous,
+		Old: r.PostFormValue("old"), New: r.PostFormValue("password"), Keep: r.PostFormValue("keep") != "", KeepKeys: r.PostFormValue("keep_keys") != "",
+		Client: l.Client, Previous: l.Previous,
 	})
 	if err != nil {
 		field := "password"

@@ -13,9 +13,11 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/store"
 )
 
 const accountPassword = "a long password"
@@ -128,8 +130,27 @@ func TestAccountForms(t *testing.T) {
 	other := s.enter(t, "ann@example.org", accountPassword, "zh")
 	status, text = other.post("/account/password", "old", "wrong password", "password", "another password")
 	r.shows("a wrong password", status, 422, text, phrase.Chinese.Say(phrase.PagePasswordWrong, nil))
-	status, text = other.post("/account/password", "old", accountPassword, "password", "another password")
+	if strings.Contains(other.get("/account"), "keep_keys") {
+		t.Error("who has no keys is asked whether to keep them")
+	}
+	keys := s.app.Access.Keys
+	admin := access.With(t.Context(), access.Actor{Owner: artel.Local, Role: store.Admin})
+	if _, _, err := keys.Create(admin, store.GatewayKey{Name: "laptop"}); err != nil {
+		t.Fatal(err)
+	}
+	if text := other.get("/account"); !strings.Contains(text, `name="keep_keys"`) || !strings.Contains(text, "1 个网关密钥") {
+		t.Error("a user with a key is not asked whether to keep it")
+	}
+	status, text = other.post("/account/password", "old", accountPassword, "password", "a second password", "keep", "1", "keep_keys", "1")
 	r.shows("a new password", status, 200, text, phrase.Chinese.Say(phrase.PageSaved, nil))
+	if all, err := keys.List(admin); err != nil || len(all) != 1 {
+		t.Errorf("a key that is kept: %d keys, %v", len(all), err)
+	}
+	status, text = other.post("/account/password", "old", "a second password", "password", "another password")
+	r.shows("a new password", status, 200, text, phrase.Chinese.Say(phrase.PageSaved, nil))
+	if all, err := keys.List(admin); err != nil || len(all) != 0 {
+		t.Errorf("a key that is not kept: %d keys, %v", len(all), err)
+	}
 	if status, text := r.do(http.MethodGet, "/account", nil); status != 200 || !strings.Contains(text, `autocomplete="current-password"`) || strings.Contains(text, "/account/password") {
 		t.Errorf("another session after a new password: %d", status)
 	}

@@ -5,6 +5,7 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/event/audit"
@@ -14,7 +15,8 @@ import (
 // A PasswordChange is what a user sends to set another password.
 type PasswordChange struct {
 	Old, New string
-	Keep     bool   // the user's other sessions and tokens; otherwise they end
+	Keep     bool   // the user's other sessions and tokens, with what tokens made; otherwise they end
+	KeepKeys bool   // the keys of the gateway that were made without a token; otherwise they end
 	Client   string // the program, as it names itself
 	Previous string // the secret of the session that asks
 }
@@ -72,12 +74,11 @@ func (ss *Sessions) ChangePassword(ctx context.Context, c PasswordChange) (secre
 		if err := tx.Users.Update(now); err != nil {
 			return err
 		}
-		if !c.Keep {
-			if err := errors.Join(tx.Sessions.Delete(u.ID, ""), tx.Tokens.Delete(u.ID, "")); err != nil {
-				return err
-			}
+		ended, err := endCredentials(tx, u.ID, c.Keep, c.KeepKeys)
+		if err != nil {
+			return err
 		}
-		return k.record(ctx, tx, audit.Act{Action: audit.PasswordSet, Target: string(u.ID)})
+		return k.record(ctx, tx, audit.Act{Action: audit.PasswordSet, Target: string(u.ID), Detail: ended})
 	})
 	if err != nil {
 		return "", s, err
@@ -85,10 +86,38 @@ func (ss *Sessions) ChangePassword(ctx context.Context, c PasswordChange) (secre
 	forget()
 	u.Password = hash
 	secret, s, err = ss.begin(ctx, u, Login{Client: c.Client, Previous: c.Previous})
-	if !c.Keep {
-		k.forgetUser(u.ID) // the request that asks ends too, after everything is stored
-	}
+	k.forget(func(cr *credential) bool { // the request that asks may end too, after everything is stored
+		if key := cr.actor.Key; key != nil && key.Parent == "" {
+			return cr.actor.Owner == u.ID && !c.KeepKeys
+		}
+		return cr.actor.Owner == u.ID && !c.Keep
+	})
 	return secret, s, err
+}
+
+// endCredentials deletes sessions, tokens and what tokens made unless keep, and the keys
+// of the gateway that were made without a token unless keepKeys. It returns what the
+// audit log says of the keys.
+func endCredentials(tx store.PeopleTx, user artel.Owner, keep, keepKeys bool) (ended string, err error) {
+	before, err := tx.Keys.List(user)
+	if err == nil && !keep {
+		err = errors.Join(tx.Sessions.Delete(user, ""), tx.Tokens.Delete(user, ""))
+	}
+	if err != nil {
+		return "", err
+	}
+	if !keepKeys {
+		for _, v := range before {
+			if v.Parent == "" {
+				err = errors.Join(err, tx.Keys.Delete(user, v.ID))
+			}
+		}
+	}
+	after, listed := tx.Keys.List(user)
+	if n := len(before) - len(after); n > 0 {
+		ended = fmt.Sprintf("keys of the gateway that ended: %d", n)
+	}
+	return ended, errors.Join(err, listed)
 }
 
 // Rename changes the name of the acting user. A token needs the scope admin. Addresses

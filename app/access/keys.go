@@ -31,7 +31,8 @@ const (
 )
 
 // Create makes a key of the acting user and returns its secret, which cannot be
-// read again. Only Name, Services, Limits, ExpiresAt and Disabled of what are read.
+// read again. One that is made with a token ends with it, and has its end if what has
+// none. Only Name, Services, Limits, ExpiresAt and Disabled of what are read.
 func (ks *Keys) Create(ctx context.Context, what store.GatewayKey) (secret string, made store.GatewayKey, err error) {
 	const op = "access.Keys.Create"
 	a, ok := Of(ctx)
@@ -46,8 +47,9 @@ func (ks *Keys) Create(ctx context.Context, what store.GatewayKey) (secret strin
 		return "", made, err
 	}
 	secret = KeyPrefix + rand.Text()
-	what.ID, what.Hash, what.User, what.CreatedAt, what.UsedAt = newID("key"), hashOf(secret), a.Owner, k.now(), time.Time{}
+	what.ID, what.Hash, what.User, what.Parent, what.CreatedAt, what.UsedAt = newID("key"), hashOf(secret), a.Owner, a.TokenID, k.now(), time.Time{}
 	err = k.people.Update(ctx, func(tx store.PeopleTx) error {
+		made = what
 		all, err := tx.Keys.List(a.Owner)
 		if err != nil {
 			return err
@@ -55,7 +57,10 @@ func (ks *Keys) Create(ctx context.Context, what store.GatewayKey) (secret strin
 		if len(all) >= maxKeys {
 			return artel.Errorf(artel.TooLarge, op, "", "you have %d keys, the most that a user can have; revoke some", len(all))
 		}
-		if err := tx.Keys.Create(what); err != nil {
+		if err := endWithParent(op, tx, &made); err != nil {
+			return err
+		}
+		if err := tx.Keys.Create(made); err != nil {
 			return err
 		}
 		return k.record(ctx, tx, audit.Act{Action: audit.KeyCreated, Target: what.ID, Detail: what.Name})
@@ -63,7 +68,24 @@ func (ks *Keys) Create(ctx context.Context, what store.GatewayKey) (secret strin
 	if err != nil {
 		return "", store.GatewayKey{}, err
 	}
-	return secret, what, nil
+	return secret, made, nil
+}
+
+// endWithParent bounds the end of a key by that of the token that it was made with.
+func endWithParent(op string, tx store.PeopleTx, v *store.GatewayKey) error {
+	if v.Parent == "" {
+		return nil
+	}
+	all, err := tx.Tokens.List(v.User)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(t store.Token) bool { return t.ID == v.Parent })
+	if i < 0 {
+		return revoked() // meanwhile
+	}
+	v.ExpiresAt, err = endBy(op, v.ExpiresAt, all[i].ExpiresAt)
+	return err
 }
 
 // valid refuses what a key cannot have. before is when it ended so far.
@@ -113,7 +135,8 @@ func (a Actor) allOr() artel.Owner {
 	return a.Owner
 }
 
-// Update changes a key; change may set what [Keys.Create] reads. Disabling a key, and
+// Update changes a key; change may set what [Keys.Create] reads, within the end of the
+// token that the key was made with. Disabling a key, and
 // another end, end the requests that are served with it.
 func (ks *Keys) Update(ctx context.Context, id string, change func(*store.GatewayKey)) (v store.GatewayKey, err error) {
 	const op = "access.Keys.Update"
@@ -129,8 +152,11 @@ func (ks *Keys) Update(ctx context.Context, id string, change func(*store.Gatewa
 		}
 		v = before
 		change(&v)
-		v.ID, v.Hash, v.User, v.CreatedAt, v.UsedAt = before.ID, before.Hash, before.User, before.CreatedAt, before.UsedAt
+		v.ID, v.Hash, v.User, v.Parent, v.CreatedAt, v.UsedAt = before.ID, before.Hash, before.User, before.Parent, before.CreatedAt, before.UsedAt
 		if err := ks.valid(op, v, before.ExpiresAt); err != nil {
+			return err
+		}
+		if err := endWithParent(op, tx, &v); err != nil {
 			return err
 		}
 		if err := tx.Keys.Update(v); err != nil {

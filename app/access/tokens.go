@@ -148,14 +148,22 @@ func inherit(op string, t *store.Token, expires time.Time, all []store.Token) er
 	if depth > maxTokenDepth {
 		return artel.Errorf(artel.Conflict, op, "", "this token was made with a token that was made with a token, and makes no further ones (limit %d); make it with a login", maxTokenDepth)
 	}
+	var err error
+	t.ExpiresAt, err = endBy(op, expires, end)
+	return err
+}
+
+// endBy returns the end of what is made with a token that ends at end, if expires is
+// asked for; zero: never. It is of kind Invalid if that is later.
+func endBy(op string, expires, end time.Time) (time.Time, error) {
 	switch {
 	case end.IsZero():
 	case expires.IsZero():
-		t.ExpiresAt = end
+		return end, nil
 	case expires.After(end):
-		return artel.Errorf(artel.Invalid, op, "expires_at", "want %s at the latest, when the token ends that it is made with", end.UTC().Format(time.RFC3339))
+		return expires, artel.Errorf(artel.Invalid, op, "expires_at", "want %s at the latest, when the token ends that it is made with", end.UTC().Format(time.RFC3339))
 	}
-	return nil
+	return expires, nil
 }
 
 // family returns the ids of a token among all and of those that descend from it.
@@ -190,8 +198,8 @@ func (ts *Tokens) List(ctx context.Context) (all []store.Token, err error) {
 	return all, err
 }
 
-// Revoke removes a token of the acting user with those that descend from it. Requests
-// that are being served with them end. A token without the scope admin revokes no
+// Revoke removes a token of the acting user with the tokens and keys of the gateway that
+// descend from it. Requests that are being served with them end. A token without the scope admin revokes no
 // others than [Tokens.List] lists.
 func (ts *Tokens) Revoke(ctx context.Context, id string) error {
 	a, ok := Of(ctx)
@@ -214,7 +222,9 @@ func (ts *Tokens) Revoke(ctx context.Context, id string) error {
 		return k.record(ctx, tx, audit.Act{Action: audit.TokenRevoked, Target: id})
 	})
 	if err == nil {
-		k.forget(func(c *credential) bool { return !c.session && ended[c.id] })
+		k.forget(func(c *credential) bool {
+			return !c.session && ended[c.id] || c.actor.Key != nil && ended[c.actor.Key.Parent]
+		})
 	}
 	return err
 }

@@ -224,8 +224,8 @@ func loginFor(ctx context.Context, op string, r store.Role) error {
 	return nil
 }
 
-// Accept sets the password of an invited user, and ends the sessions and tokens of
-// that user. A wrong, used or ended code is of kind Denied, and costs no hash. Tries from one
+// Accept sets the password of an invited user, and ends the sessions, tokens and keys of
+// the gateway of that user. A wrong, used or ended code is of kind Denied, and costs no hash. Tries from one
 // address wait longer and longer if they fail, together with logins; the error is a
 // [*Delay].
 func (us *Users) Accept(ctx context.Context, code, password string) (u store.User, err error) {
@@ -265,11 +265,12 @@ func (us *Users) Accept(ctx context.Context, code, password string) (u store.Use
 			u.Password, u.UpdatedAt = hash, k.now()
 			err = tx.Users.Update(u)
 		}
+		ended := ""
 		if err == nil {
-			err = errors.Join(tx.Sessions.Delete(u.ID, ""), tx.Tokens.Delete(u.ID, ""))
+			ended, err = endCredentials(tx, u.ID, false, false)
 		}
 		if err == nil {
-			err = k.record(ctx, tx, audit.Act{Action: audit.PasswordSet, Target: string(u.ID), Actor: u.ID})
+			err = k.record(ctx, tx, audit.Act{Action: audit.PasswordSet, Target: string(u.ID), Detail: ended, Actor: u.ID})
 		}
 		return err
 	})

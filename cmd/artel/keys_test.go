@@ -137,9 +137,14 @@ func TestKeysWithoutUsers(t *testing.T) {
 	}
 }
 
-// TestRevokedKeyEndsStreams: an answer that is being streamed ends when its key is
-// revoked, at the service, too.
+// TestRevokedKeyEndsStreams: an answer that is being streamed ends when its key, or the
+// token that made the key, is revoked, at the service, too.
 func TestRevokedKeyEndsStreams(t *testing.T) {
+	t.Run("key", func(t *testing.T) { revokedKeyEndsStreams(t, false) })
+	t.Run("token", func(t *testing.T) { revokedKeyEndsStreams(t, true) })
+}
+
+func revokedKeyEndsStreams(t *testing.T, ofToken bool) {
 	left := make(chan struct{})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/chat/completions") {
@@ -158,7 +163,16 @@ func TestRevokedKeyEndsStreams(t *testing.T) {
 	})
 	admin := g.setUp()
 	var made struct{ ID, Key string }
-	g.must(&made, "POST", "/api/v1/gateway/keys", `{"name":"laptop"}`, "Cookie", admin, "Origin", g.http.URL)
+	as, revoked := []string{"Cookie", admin, "Origin", g.http.URL}, "/api/v1/gateway/keys/"
+	maker := as
+	if ofToken {
+		id, token := g.token(admin, `["write","gateway"]`)
+		maker, revoked = []string{"Authorization", "Bearer " + token}, "/api/v1/tokens/"+id
+	}
+	g.must(&made, "POST", "/api/v1/gateway/keys", `{"name":"laptop"}`, maker...)
+	if !ofToken {
+		revoked += made.ID
+	}
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	r, err := http.NewRequestWithContext(ctx, "POST", g.http.URL+"/v1/chat/completions", strings.NewReader(`{"model":"slow","stream":true,"messages":[{"role":"user","content":"hi"}]}`))
@@ -175,7 +189,7 @@ func TestRevokedKeyEndsStreams(t *testing.T) {
 	if _, err := io.ReadFull(resp.Body, first); err != nil {
 		t.Fatal(err)
 	}
-	g.must(nil, "DELETE", "/api/v1/gateway/keys/"+made.ID, "", "Cookie", admin, "Origin", g.http.URL)
+	g.must(nil, "DELETE", revoked, "", as...)
 	_, _ = io.Copy(io.Discard, resp.Body) // ends
 	select {
 	case <-left:

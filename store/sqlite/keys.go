@@ -13,14 +13,14 @@ import (
 
 type gatewayKeys struct{ *tx }
 
-const keyColumns = "SELECT id, hash, user, created_at, coalesce(used_at, 0), name, services, requests, tokens, concurrent, budget, period, coalesce(expires_at, 0), disabled FROM gateway_keys"
+const keyColumns = "SELECT id, hash, user, coalesce(parent, ''), created_at, coalesce(used_at, 0), name, services, requests, tokens, concurrent, budget, period, coalesce(expires_at, 0), disabled FROM gateway_keys"
 
 // fillKey reads a row; a time of 0 is none.
 func fillKey(k *store.GatewayKey, scan func(...any) error) error {
 	var services string
 	var used, expires int64
 	l := &k.Limits
-	err := scan(&k.ID, &k.Hash, &k.User, (*timeColumn)(&k.CreatedAt), &used, &k.Name, &services,
+	err := scan(&k.ID, &k.Hash, &k.User, &k.Parent, (*timeColumn)(&k.CreatedAt), &used, &k.Name, &services,
 		&l.Requests, &l.Tokens, &l.Concurrent, &l.Budget.USD, &l.Budget.Period, &expires, &k.Disabled)
 	if err != nil {
 		return err
@@ -39,13 +39,17 @@ func (t gatewayKeys) Create(k store.GatewayKey) error {
 	if err := checkText(op, k.ID, k.ID, k.Name); err != nil {
 		return err
 	}
+	parent, err := tokens(t).parent(op, k.User, k.Parent)
+	if err != nil {
+		return err
+	}
 	services, err := encode(op, k.ID, k.Services)
 	if err != nil {
 		return err
 	}
 	l := k.Limits
-	_, err = t.insert(op, k.ID, "INSERT INTO gateway_keys (id, hash, user, created_at, used_at, name, services, requests, tokens, concurrent, budget, period, expires_at, disabled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		k.ID, string(k.Hash), string(k.User), micros(k.CreatedAt), optional(k.UsedAt), k.Name, services, l.Requests, l.Tokens, l.Concurrent, l.Budget.USD, string(l.Budget.Period), optional(k.ExpiresAt), k.Disabled)
+	_, err = t.insert(op, k.ID, "INSERT INTO gateway_keys (id, hash, user, parent, created_at, used_at, name, services, requests, tokens, concurrent, budget, period, expires_at, disabled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		k.ID, string(k.Hash), string(k.User), parent, micros(k.CreatedAt), optional(k.UsedAt), k.Name, services, l.Requests, l.Tokens, l.Concurrent, l.Budget.USD, string(l.Budget.Period), optional(k.ExpiresAt), k.Disabled)
 	return err
 }
 
@@ -88,6 +92,10 @@ func (t gatewayKeys) Update(k store.GatewayKey) error {
 
 func (t gatewayKeys) Delete(user artel.Owner, id string) error {
 	const op = "store.GatewayKeys.Delete"
+	if id == "" {
+		_, err := t.change(op, string(user), "DELETE FROM gateway_keys WHERE user = ?", string(user))
+		return err
+	}
 	n, err := t.change(op, id, "DELETE FROM gateway_keys WHERE user = ? AND id = ?", string(user), id)
 	return present(op, id, "key", n, err)
 }

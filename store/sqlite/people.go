@@ -94,7 +94,7 @@ func (t users) Update(u store.User) error {
 
 func (t users) Delete(id artel.Owner) error {
 	const op = "store.Users.Delete"
-	if _, err := t.change(op, string(id), "DELETE FROM gateway_keys WHERE user = ?", string(id)); err != nil {
+	if err := gatewayKeys(t).Delete(id, ""); err != nil {
 		return err
 	}
 	n, err := t.change(op, string(id), "DELETE FROM users WHERE id = ?", string(id))
@@ -237,17 +237,9 @@ func (t tokens) Create(v store.Token) error {
 	if err := users(t).of(v.User); err != nil {
 		return err
 	}
-	var parent any
-	if v.Parent != "" {
-		var one int
-		found, err := t.row(op, v.Parent, "SELECT 1 FROM tokens WHERE user = ? AND id = ?", []any{string(v.User), v.Parent}, &one)
-		if err == nil && !found {
-			err = artel.Errorf(artel.NotFound, op, artel.Shorten(v.Parent, 80), "no such parent")
-		}
-		if err != nil {
-			return err
-		}
-		parent = v.Parent
+	parent, err := t.parent(op, v.User, v.Parent)
+	if err != nil {
+		return err
 	}
 	scopes, err := encode(op, v.ID, v.Scopes)
 	if err != nil {
@@ -256,6 +248,20 @@ func (t tokens) Create(v store.Token) error {
 	_, err = t.insert(op, v.ID, "INSERT INTO tokens (id, hash, user, name, scopes, parent, created_at, used_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		v.ID, string(v.Hash), string(v.User), v.Name, scopes, parent, micros(v.CreatedAt), optional(v.UsedAt), optional(v.ExpiresAt))
 	return err
+}
+
+// parent returns the column of the parent of a token or key of a user, which may be
+// empty. It is of kind NotFound if the user has no such token.
+func (t tokens) parent(op string, user artel.Owner, id string) (any, error) {
+	if id == "" {
+		return nil, nil
+	}
+	var one int
+	found, err := t.row(op, id, "SELECT 1 FROM tokens WHERE user = ? AND id = ?", []any{string(user), id}, &one)
+	if err == nil && !found {
+		err = artel.Errorf(artel.NotFound, op, artel.Shorten(id, 80), "no such parent")
+	}
+	return id, err
 }
 
 func (t tokens) Find(hash artel.Digest) (store.Token, error) {

@@ -312,7 +312,7 @@ CREATE TABLE gateway_keys (
     period     TEXT    NOT NULL, -- of the budget: day or month; empty: no budget
     expires_at INTEGER, -- NULL: never
     disabled   INTEGER NOT NULL
-) STRICT;
+, parent TEXT REFERENCES tokens (id) ON DELETE CASCADE) STRICT;
 CREATE INDEX gateway_keys_by_user ON gateway_keys (user);
 CREATE TABLE usage (
     day       INTEGER NOT NULL, -- in UTC, since 1970
@@ -358,6 +358,7 @@ CREATE TABLE identities (
     UNIQUE (issuer, subject),
     UNIQUE (user, issuer)
 ) STRICT;
+CREATE INDEX gateway_keys_by_parent ON gateway_keys (parent);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (2, 1);
@@ -389,3 +390,4 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (50, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (51, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (60, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (70, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (80, 1);

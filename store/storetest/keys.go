@@ -70,3 +70,47 @@ func peopleKeys(c *check) {
 	find = func(tx store.PeopleTx) error { _, err := tx.Keys.Find(numbered(4)); return err }
 	c.Kind("Find of a deleted user's key", c.s.People().View(c.Context(), find), artel.NotFound)
 }
+
+// peopleKeyParents checks that keys end with the tokens that they were made with.
+func peopleKeyParents(c *check) {
+	c.withUsers("ann", "bob")
+	create := func(id string, n byte, user artel.Owner, parent string) func(store.PeopleTx) error {
+		return func(tx store.PeopleTx) error {
+			return tx.Keys.Create(store.GatewayKey{ID: id, Hash: numbered(n), User: user, Parent: parent, CreatedAt: c.now})
+		}
+	}
+	token := func(id string, n byte, parent string) func(store.PeopleTx) error {
+		return func(tx store.PeopleTx) error {
+			return tx.Tokens.Create(store.Token{ID: id, Hash: numbered(n), User: "ann", Parent: parent, CreatedAt: c.now})
+		}
+	}
+	c.people(token("root", 20, ""))
+	c.people(token("child", 21, "root"))
+	c.people(token("apart", 22, ""))
+	c.peopleRefuse("a key with a missing parent", artel.NotFound, create("x", 23, "ann", "missing"))
+	c.peopleRefuse("a key with another user's parent", artel.NotFound, create("x", 23, "bob", "root"))
+	c.people(create("bare", 27, "ann", ""))
+	c.people(create("other", 28, "bob", ""))
+	c.people(create("of root", 24, "ann", "root"))
+	c.people(create("of child", 25, "ann", "child"))
+	c.people(create("of apart", 26, "ann", "apart"))
+	of := func(user artel.Owner) (out []string) {
+		c.seePeople(func(tx store.PeopleTx) error {
+			all, err := tx.Keys.List(user)
+			for _, k := range all {
+				out = append(out, k.ID+":"+k.Parent)
+			}
+			return err
+		})
+		return out
+	}
+	c.Same("keys of ann", of("ann"), []string{"of apart:apart", "of child:child", "of root:root", "bare:"})
+	c.people(func(tx store.PeopleTx) error { return tx.Tokens.Delete("ann", "root") })
+	c.Same("keys of ann without a token", of("ann"), []string{"of apart:apart", "bare:"})
+	c.people(func(tx store.PeopleTx) error { return tx.Tokens.Delete("ann", "") })
+	c.Same("keys of ann without tokens", of("ann"), []string{"bare:"})
+	c.people(func(tx store.PeopleTx) error { return tx.Keys.Delete("ann", "") })
+	c.people(func(tx store.PeopleTx) error { return tx.Keys.Delete("ann", "") }) // has none any more
+	c.Same("keys of ann after all are deleted", of("ann"), []string(nil))
+	c.Same("keys of bob", of("bob"), []string{"other:"})
+}

@@ -121,6 +121,7 @@ func clauses() []clause {
 		{"people/sessions that end", peopleSessionsEnd},
 		{"people/tokens", peopleTokens},
 		{"people/keys", peopleKeys},
+		{"people/key parents", peopleKeyParents},
 		{"people/token parents", peopleTokenParents},
 		{"people/ledger", peopleLedger},
 		{"people/deleted user", peopleDeleted},

@@ -96,6 +96,13 @@ func (t orphanTokens) Create(v store.Token) error {
 	return t.Tokens.Create(v)
 }
 
+type orphanKeys struct{ store.GatewayKeys }
+
+func (k orphanKeys) Create(v store.GatewayKey) error {
+	v.Parent = ""
+	return k.GatewayKeys.Create(v)
+}
+
 type sharedLedger struct{ store.Ledger }
 
 func (l sharedLedger) Sum(q store.UsageQuery) ([]store.UsageRow, error) {
@@ -113,6 +120,7 @@ func peopleTwins() map[string]func(*twin) {
 		"people/sessions that end": breakPeople(func(tx *store.PeopleTx) { tx.Sessions = boundlessSessions{tx.Sessions} }),
 		"people/tokens":            breakPeople(func(tx *store.PeopleTx) { tx.Tokens = sharedTokens{tx.Tokens} }),
 		"people/keys":              breakPeople(func(tx *store.PeopleTx) { tx.Keys = sharedKeys{tx.Keys} }),
+		"people/key parents":       breakPeople(func(tx *store.PeopleTx) { tx.Keys = orphanKeys{tx.Keys} }),
 		"people/token parents":     breakPeople(func(tx *store.PeopleTx) { tx.Tokens = orphanTokens{tx.Tokens} }),
 		"people/ledger":            breakPeople(func(tx *store.PeopleTx) { tx.Ledger = sharedLedger{tx.Ledger} }),
 		"people/deleted user":      breakPeople(func(tx *store.PeopleTx) { tx.Users = forgetfulUsers{tx.Users} }),

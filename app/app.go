@@ -78,12 +78,13 @@ type Config struct {
 	Options Options
 }
 
-// Stored configures the services that administrators add at run time. The zero Stored
-// keeps none with a key, and asks none for its models.
+// Stored configures the services and tools that administrators add at run time. The zero
+// Stored keeps none with a key, and asks no service for its models.
 type Stored struct {
 	Secrets   *secret.Box
-	HTTP      *http.Client // to the services
-	OnSecrets func(error)  // see [entries.Options]
+	HTTP      *http.Client       // to the services
+	OnSecrets func(error)        // see [entries.Options]
+	Files     []entries.FileTool // MCP servers and HTTP tools of the configuration
 }
 
 // Options are what may be left out.
@@ -125,6 +126,7 @@ type App struct {
 	Tools         *Tools
 	Models        *Models
 	Services      *entries.Services // that administrators added
+	Toolbox       *entries.Toolbox  // tools that administrators added
 	Agents        *settings.Agents
 	Books         *settings.Books
 	Characters    *settings.Characters
@@ -168,6 +170,7 @@ func New(c Config) (*App, error) {
 		Tools:         &Tools{k},
 		Models:        &Models{core: k},
 		Services:      k.stored,
+		Toolbox:       k.toolbox,
 		Agents:        k.settings.Agents,
 		Books:         k.settings.Books, Characters: k.settings.Characters,
 		Mechanisms: &Mechanisms{
@@ -249,6 +252,7 @@ func (a *App) ReplaceProcessors(old []string, next []pipeline.Processor) error {
 // brought in.
 func (a *App) Close(ctx context.Context) error {
 	err := errors.Join(a.Runs.Close(ctx), a.GatewayLog.Flush(ctx))
+	a.Toolbox.Close()
 	a.Access.Close()
 	return errors.Join(err, a.Usage.Flush(ctx))
 }
@@ -275,6 +279,7 @@ type core struct {
 	settings      *settings.Settings
 	runs          *run.Runs
 	stored        *entries.Services
+	toolbox       *entries.Toolbox
 	access        *access.Access
 	web           *http.Client
 	pdf           *pdf.Engine
@@ -321,6 +326,13 @@ func newCore(c Config) (*core, error) {
 	for i, d := range agents {
 		known.Agents[i] = d.Name
 	}
+	vault := entries.NewVault(c.Store, c.Stored.Secrets, entries.Options{OnSecrets: c.Stored.OnSecrets, Log: k.logger, Now: k.now})
+	k.toolbox = entries.NewToolbox(vault, entries.ToolsConfig{Fixed: k.tools, Files: c.Stored.Files, Agents: known.Agents, Reserved: []string{agent.SubagentTool}})
+	k.tools.Granted = k.toolbox.Granted
+	k.tools.Servers = k.toolbox
+	if c.Servers != nil {
+		k.tools.Servers = tool.ServerList{c.Servers, k.toolbox}
+	}
 	for _, d := range agents {
 		if flaws := d.Check(known); len(flaws) > 0 {
 			return nil, artel.Errorf(artel.Invalid, "app.New", "agent "+string(d.Name), "%w", flaws)
@@ -344,10 +356,7 @@ func newCore(c Config) (*core, error) {
 	k.meter = meter.New(meter.Config{People: c.Store.People(), User: c.UserLimits, Count: k.contexts.Count, OnRecord: c.OnUsage, Log: k.logger, Now: k.now})
 	c.Options.Caller.Charge = k.meter.Charge
 	k.caller, k.callerOptions = model.NewCaller(c.Providers, c.Options.Caller), c.Options.Caller
-	k.stored = entries.New(entries.Config{
-		Store: k.store, Secrets: c.Stored.Secrets, Registry: k.services, Caller: k.caller, Blobs: k.blobs, HTTP: c.Stored.HTTP,
-		Options: entries.Options{OnSecrets: c.Stored.OnSecrets, Log: k.logger, Now: k.now},
-	})
+	k.stored = entries.New(entries.Config{Vault: vault, Registry: k.services, Caller: k.caller, Blobs: k.blobs, HTTP: c.Stored.HTTP})
 	k.renditions = rendition.New(rendition.Config{
 		Store: c.Store, Blobs: c.Blobs, Caller: k.caller, Services: c.Services, PDF: k.pdf,
 		Options: rendition.Options{Transcription: c.Options.Context.Transcription, Caption: c.Options.Context.Caption, Log: k.logger, Now: k.now},

@@ -103,6 +103,7 @@ func newServer(a *app.App, o Options) *server {
 	f.toolResults()
 	f.models()
 	f.storedServices()
+	f.toolEntries()
 	f.agents()
 	f.books()
 	f.mechanisms()

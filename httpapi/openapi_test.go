@@ -24,6 +24,8 @@ DELETE /books/{book}/agents/{name}
 DELETE /conversations/{cid}
 DELETE /conversations/{cid}/artifacts/{id}
 DELETE /gateway/keys/{id}
+DELETE /http-tools/{id}
+DELETE /mcp-servers/{id}
 DELETE /pipeline/order
 DELETE /services/{id}
 DELETE /services/{id}/marks
@@ -65,6 +67,10 @@ GET    /findings
 GET    /gateway/keys
 GET    /gateway/log
 GET    /gc
+GET    /http-tools
+GET    /http-tools/{id}
+GET    /mcp-servers
+GET    /mcp-servers/{id}
 GET    /me
 GET    /me/profile
 GET    /pipeline
@@ -114,11 +120,15 @@ POST   /edit
 POST   /files/{ref}/sign
 POST   /gateway/keys
 POST   /gc
+POST   /http-tools
+POST   /http-tools/check
 POST   /import
 POST   /invite
 POST   /login
 POST   /logout
 POST   /macros/expand
+POST   /mcp-servers
+POST   /mcp-servers/check
 POST   /me/password
 POST   /media/detect
 POST   /pipeline/build
@@ -143,6 +153,8 @@ PUT    /agents/{name}
 PUT    /books/{book}
 PUT    /books/{book}/agents/{name}
 PUT    /conversations/{cid}/artifacts/{id}
+PUT    /http-tools/{id}
+PUT    /mcp-servers/{id}
 PUT    /me/profile
 PUT    /pipeline/order
 PUT    /services/{id}

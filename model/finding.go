@@ -105,6 +105,7 @@ const (
 	UnknownWord   FlawCode = "unknown_word"   // Value: the ignored word
 	NoMediaType   FlawCode = "no_media_type"  // Value: the ignored value
 	OnlyInFiles   FlawCode = "only_in_files"  // refused of [ParseEntry]; Value: the name of a variable, or empty
+	Program       FlawCode = "program"        // a command, or what belongs to one, in an entry that is not of a file
 )
 
 // String returns f in English, for logs.
@@ -123,6 +124,8 @@ func (f Flaw) String() string {
 		return fmt.Sprintf("%s: %q is not one of the words for it and is left out", f.Key, f.Value)
 	case NoMediaType:
 		return fmt.Sprintf("%s: %q is no media type and is left out", f.Key, f.Value)
+	case Program:
+		return fmt.Sprintf("%s: a command can only be configured in artel.yaml on the machine of the server, because it runs there; an address that begins with http:// or https:// can be given here", f.Key)
 	case OnlyInFiles:
 		if f.Value != "" {
 			return fmt.Sprintf("%s: variables of the environment such as %s can only be used in artel.yaml; give the value itself", f.Key, f.Value)

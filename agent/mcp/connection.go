@@ -39,17 +39,68 @@ type connection struct {
 	since    time.Time
 	problem  string
 	progress map[string]func() // callbacks by progress token
+	active   int               // calls
+	gone     bool              // not of the pool any more
+
+	idle chan struct{} // closed when gone and without calls
 }
 
 func newConnection(s Server, log *slog.Logger) *connection {
 	return &connection{
 		server: s, log: log.With("mcp_server", s.Name), firstAttempt: make(chan struct{}),
-		state: tool.ServerConnecting, since: time.Now(), progress: map[string]func(){},
+		state: tool.ServerConnecting, since: time.Now(), progress: map[string]func(){}, idle: make(chan struct{}),
 	}
 }
 
-// run connects and reconnects until ctx ends.
+// leave ends the connection after its last call. No further call begins.
+func (c *connection) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.gone {
+		c.gone = true
+		c.closeIdle()
+	}
+}
+
+// closeIdle closes idle at the right time. c.mu is held.
+func (c *connection) closeIdle() {
+	if c.gone && c.active == 0 {
+		close(c.idle)
+	}
+}
+
+// begin counts a call, which ends with end; false: the server is not of the pool any
+// more.
+func (c *connection) begin() (session *sdk.ClientSession, end func(), ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return nil, nil, false
+	}
+	c.active++
+	return c.session, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.active--
+		c.closeIdle()
+	}, true
+}
+
+// run connects and reconnects until ctx ends, or the server has left the pool and its
+// calls have ended.
 func (c *connection) run(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		defer stop()
+		select {
+		case <-c.idle:
+		case <-ctx.Done():
+		}
+	}()
+	if r := c.server.Remote; r != nil {
+		defer r.Client.CloseIdleConnections()
+	}
 	failures := 0
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -76,9 +127,8 @@ func (c *connection) run(ctx context.Context) {
 func (c *connection) connect(ctx context.Context) error {
 	defer c.once.Do(func() { close(c.firstAttempt) })
 	changed := make(chan struct{}, 1)
-	client := sdk.NewClient(&sdk.Implementation{Name: "artel", Version: "1"}, &sdk.ClientOptions{
-		Capabilities: &sdk.ClientCapabilities{}, // this client offers no capabilities
-		KeepAlive:    keepAlive,
+	client := newClient(&sdk.ClientOptions{
+		KeepAlive: keepAlive,
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			select {
 			case changed <- struct{}{}:
@@ -284,12 +334,6 @@ func (c *connection) health() tool.ServerHealth {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return tool.ServerHealth{Name: c.server.Name, State: c.state, Tools: len(c.tools), Error: c.problem, Since: c.since.UTC()}
-}
-
-func (c *connection) currentSession() *sdk.ClientSession {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.session
 }
 
 // trackProgress registers on to be called on each progress notification of a

@@ -6,7 +6,9 @@
 // input and output, or an address that speaks streamable HTTP. A [Pool] keeps
 // the connections: [Pool.Run] connects, reconnects with growing pauses, and
 // follows changes of the lists; [Pool.Tools] returns the tools currently
-// offered, with names that begin with the servers' names.
+// offered, with names that begin with the servers' names. [Pool.Put] and [Pool.Remove]
+// change the servers at any time. A [Config] is a server as the configuration writes
+// it, and [Look] shows what a server is and offers.
 //
 // Results become [tool.Result] values: texts pass the media extraction of the
 // calling set, and pictures, sound and other bytes become artifacts of the
@@ -108,7 +110,11 @@ const (
 
 // A Pool keeps the connections to servers. It is safe for concurrent use.
 type Pool struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
 	servers []*connection
+	start   func(*connection) // nil: Run does not run
 }
 
 // NewPool makes a pool, which connects in [Pool.Run]. The error, of kind
@@ -117,7 +123,7 @@ func NewPool(servers []Server, log *slog.Logger) (*Pool, error) {
 	if log == nil {
 		log = slog.Default()
 	}
-	p := &Pool{}
+	p := &Pool{log: log}
 	for _, s := range servers {
 		err := s.Check()
 		if p.has(s.Name) {
@@ -126,31 +132,83 @@ func NewPool(servers []Server, log *slog.Logger) (*Pool, error) {
 		if err != nil {
 			return nil, artel.Errorf(artel.Invalid, "mcp.NewPool", artel.Shorten(s.Name, 80), "%w", err)
 		}
-		s.Limits = s.Limits.orDefault()
-		p.servers = append(p.servers, newConnection(s, log))
+		p.servers = append(p.servers, p.connection(s))
 	}
 	return p, nil
 }
 
+func (p *Pool) connection(s Server) *connection {
+	s.Limits = s.Limits.orDefault()
+	return newConnection(s, p.log)
+}
+
 func (p *Pool) has(name string) bool {
-	return slices.ContainsFunc(p.servers, func(c *connection) bool { return c.server.Name == name })
+	return slices.ContainsFunc(p.all(), func(c *connection) bool { return c.server.Name == name })
+}
+
+// all returns the servers of this moment.
+func (p *Pool) all() []*connection {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.servers)
+}
+
+// Put adds a server, or replaces that of its name, which must be valid. While
+// [Pool.Run] runs, it is connected to at once. Calls of the replaced one end as they
+// would have; its connection is closed after them.
+func (p *Pool) Put(s Server) {
+	c := p.connection(s)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.servers = slices.Clone(p.servers)
+	if at := slices.IndexFunc(p.servers, func(o *connection) bool { return o.server.Name == s.Name }); at >= 0 {
+		p.servers[at].leave()
+		p.servers[at] = c
+	} else {
+		p.servers = append(p.servers, c)
+	}
+	if p.start != nil {
+		p.start(c)
+	}
+}
+
+// Remove takes a server away, if there is one of the name. Its tools are gone at once;
+// calls that run end as they would have, and its connection is closed after them.
+func (p *Pool) Remove(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.servers = slices.DeleteFunc(slices.Clone(p.servers), func(c *connection) bool {
+		if c.server.Name != name {
+			return false
+		}
+		c.leave()
+		return true
+	})
 }
 
 // Run keeps all connections until ctx ends, and returns after they are closed
 // and the programs have ended, with all programs that these started.
 func (p *Pool) Run(ctx context.Context) {
 	var wg sync.WaitGroup
+	p.mu.Lock()
+	p.start = func(c *connection) { wg.Go(func() { c.run(ctx) }) }
 	for _, c := range p.servers {
-		wg.Go(func() { c.run(ctx) })
+		p.start(c)
 	}
+	p.mu.Unlock()
+	<-ctx.Done()
+	p.mu.Lock()
+	p.start = nil
+	p.mu.Unlock()
 	wg.Wait()
 }
 
 // Ready waits until the first attempt to connect to every server has ended.
 func (p *Pool) Ready(ctx context.Context) {
-	for _, c := range p.servers {
+	for _, c := range p.all() {
 		select {
 		case <-c.firstAttempt:
+		case <-c.idle:
 		case <-ctx.Done():
 			return
 		}
@@ -159,8 +217,9 @@ func (p *Pool) Ready(ctx context.Context) {
 
 // Prefixes returns the prefixes of the names of all present and future tools.
 func (p *Pool) Prefixes() []string {
-	out := make([]string, len(p.servers))
-	for i, c := range p.servers {
+	all := p.all()
+	out := make([]string, len(all))
+	for i, c := range all {
 		out[i] = c.server.prefix()
 	}
 	return out
@@ -170,7 +229,7 @@ func (p *Pool) Prefixes() []string {
 // and of their lists.
 func (p *Pool) Tools() []tool.Tool {
 	var out []tool.Tool
-	for _, c := range p.servers {
+	for _, c := range p.all() {
 		out = append(out, c.currentTools()...)
 	}
 	return out
@@ -178,8 +237,9 @@ func (p *Pool) Tools() []tool.Tool {
 
 // Health returns the state of each server.
 func (p *Pool) Health() []tool.ServerHealth {
-	out := make([]tool.ServerHealth, len(p.servers))
-	for i, c := range p.servers {
+	all := p.all()
+	out := make([]tool.ServerHealth, len(all))
+	for i, c := range all {
 		out[i] = c.health()
 	}
 	return out

@@ -86,7 +86,11 @@ const progressFactor = 10
 // call runs an exchange with the server within its limits. Failures are
 // results, unless ctx ended or storing media failed.
 func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func(context.Context, *sdk.ClientSession, string) (tool.Result, error)) (tool.Result, error) {
-	session := c.currentSession()
+	session, ended, ok := c.begin()
+	if !ok {
+		return tool.Failed("%s: the MCP server %s was changed or removed; the next message of the user gets the tools that there are now", name, c.server.Name), nil
+	}
+	defer ended()
 	if session == nil {
 		return tool.Failed("%s: the MCP server %s is not connected now (%s); it is tried again by itself", name, c.server.Name, c.health().Error), nil
 	}

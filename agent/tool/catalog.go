@@ -2,11 +2,35 @@
 
 package tool
 
+import (
+	"slices"
+
+	"github.com/artelhq/artel"
+)
+
 // A Catalog has the tools that are available: the built-in ones and those of
 // servers, which come and go.
 type Catalog struct {
 	BuiltIn *Set
 	Servers Servers // nil: none
+	// Granted returns the tools that an agent gets without naming them, as in the list of
+	// an agent. Nil: none.
+	Granted func(artel.AgentName) []string
+}
+
+// With returns the names in own and those of the tools that the agent gets without
+// naming them.
+func (c Catalog) With(agent artel.AgentName, own []string) []string {
+	if c.Granted == nil {
+		return own
+	}
+	out := slices.Clone(own)
+	for _, name := range c.Granted(agent) {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // Set returns the tools currently available.

@@ -33,3 +33,23 @@ type ServerHealth struct {
 	Error string      `json:"error,omitempty"` // reason of the failure
 	Since time.Time   `json:"since"`
 }
+
+// A ServerList provides the tools of several [Servers], in their order.
+type ServerList []Servers
+
+// Tools implements [Servers].
+func (l ServerList) Tools() []Tool { return join(l, Servers.Tools) }
+
+// Prefixes implements [Servers].
+func (l ServerList) Prefixes() []string { return join(l, Servers.Prefixes) }
+
+// Health implements [Servers].
+func (l ServerList) Health() []ServerHealth { return join(l, Servers.Health) }
+
+func join[T any](l ServerList, of func(Servers) []T) []T {
+	out := []T{}
+	for _, s := range l {
+		out = append(out, of(s)...)
+	}
+	return out
+}

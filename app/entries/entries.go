@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package entries keeps what administrators configure while the server runs: model
-// services. Each is an entry as in the configuration file, with the same keys and the
-// same validation.
+// services, MCP servers and HTTP tools. Each is an entry as in the configuration file,
+// with the same keys and the same validation.
 //
-// Begin with [New] and [Services.Load]. Secrets are encrypted and write-only: an entry
-// that is read has in their place whether they are set, and how they end. A change takes
-// effect before the call returns; model calls that run keep the service that they began
-// with. What uses the environment or the credentials of the machine can only be
-// configured in its files.
+// Begin with [NewVault], which keeps the entries and their secrets, then [New] and
+// [Services.Load] for services, [NewToolbox] and [Toolbox.Load] for tools. Secrets are
+// encrypted and write-only: an entry that is read has in their place whether they are
+// set, and how they end. A change takes effect before the call returns; calls of models
+// and tools that run keep the service or server that they began with. What uses the
+// environment, the credentials or the programs of the machine can only be configured in
+// its files.
 package entries
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -28,17 +31,6 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Config has the parts that entries need.
-type Config struct {
-	Store    store.Store
-	Secrets  *secret.Box // nil: services with secrets cannot be stored
-	Registry *model.Registry
-	Caller   *model.Caller
-	Blobs    blob.Store
-	HTTP     *http.Client // to services; nil: they are not asked
-	Options  Options
-}
-
 // Options are what may be left out.
 type Options struct {
 	// OnSecrets receives whether the stored secrets can be decrypted, after each load.
@@ -47,14 +39,48 @@ type Options struct {
 	Now       func() time.Time // nil: time.Now
 }
 
-// Origin is the origin of services that are stored here ([model.Service.Origin]).
+// A Vault keeps entries of all kinds, and their secrets. It is safe for concurrent use.
+type Vault struct {
+	store   store.Store
+	secrets *secret.Box
+	o       Options
+
+	mu   sync.Mutex
+	lost map[store.EntryKind]error // why secrets cannot be decrypted
+}
+
+// NewVault returns a vault. Without secrets, entries with secrets cannot be stored.
+func NewVault(s store.Store, secrets *secret.Box, o Options) *Vault {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Vault{store: s, secrets: secrets, o: o, lost: map[store.EntryKind]error{}}
+}
+
+// Config has the parts that services need.
+type Config struct {
+	Vault    *Vault
+	Registry *model.Registry
+	Caller   *model.Caller
+	Blobs    blob.Store
+	HTTP     *http.Client // to services; nil: they are not asked
+}
+
+// Origin is the origin of services and tools that are stored here ([model.Service.Origin]).
 const Origin = "added by an administrator"
 
-// CodeReadOnly is the code of a refused change of a service that comes from elsewhere.
-const CodeReadOnly = "service_read_only"
+// Codes of the refused change of an entry that comes from elsewhere.
+const (
+	CodeReadOnly     = "service_read_only"
+	CodeToolReadOnly = "tool_read_only"
+)
 
 // Services are the use cases of stored services. They are safe for concurrent use.
 type Services struct {
+	*Vault
 	c Config
 
 	mu    sync.Mutex // held while entries are changed and applied
@@ -69,31 +95,29 @@ type completed struct {
 
 // New returns the stored services of a deployment. They are in the registry after
 // [Services.Load].
-func New(c Config) *Services {
-	if c.Options.Log == nil {
-		c.Options.Log = slog.Default()
-	}
-	if c.Options.Now == nil {
-		c.Options.Now = time.Now
-	}
-	return &Services{c: c, named: map[string]completed{}}
-}
+func New(c Config) *Services { return &Services{Vault: c.Vault, c: c, named: map[string]completed{}} }
 
-// list reads the entries of services.
-func (s *Services) list(ctx context.Context) (all []store.Entry, err error) {
-	err = s.c.Store.People().View(ctx, func(tx store.PeopleTx) error {
-		all, err = tx.Entries.List(store.ServiceEntry)
+// list reads the entries of a kind.
+func (v *Vault) list(ctx context.Context, kind store.EntryKind) (all []store.Entry, err error) {
+	err = v.store.People().View(ctx, func(tx store.PeopleTx) error {
+		all, err = tx.Entries.List(kind)
 		return err
 	})
 	return all, err
 }
 
-// get reads one entry.
-func (s *Services) get(ctx context.Context, id string) (e store.Entry, err error) {
-	err = s.c.Store.People().View(ctx, func(tx store.PeopleTx) error {
-		e, err = tx.Entries.Get(store.ServiceEntry, id)
+// entry reads one entry.
+func (v *Vault) entry(ctx context.Context, kind store.EntryKind, id string) (e store.Entry, err error) {
+	err = v.store.People().View(ctx, func(tx store.PeopleTx) error {
+		e, err = tx.Entries.Get(kind, id)
 		return err
 	})
+	return e, err
+}
+
+// get reads one entry of a service.
+func (s *Services) get(ctx context.Context, id string) (store.Entry, error) {
+	e, err := s.entry(ctx, store.ServiceEntry, id)
 	if artel.KindOf(err) != artel.NotFound {
 		return e, err
 	}
@@ -108,15 +132,29 @@ func (s *Services) get(ctx context.Context, id string) (e store.Entry, err error
 }
 
 // change runs fn in a transaction with an entry of the audit log.
-func (s *Services) change(ctx context.Context, act audit.Act, fn func(store.PeopleTx) error) error {
-	return s.c.Store.People().Update(ctx, func(tx store.PeopleTx) error {
+func (v *Vault) change(ctx context.Context, act audit.Act, fn func(store.PeopleTx) error) error {
+	return v.store.People().Update(ctx, func(tx store.PeopleTx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
-		return audit.Record(ctx, store.Tx{Audit: tx.Audit}, s.now(), act)
+		return audit.Record(ctx, store.Tx{Audit: tx.Audit}, v.now(), act)
 	})
 }
 
-func (s *Services) now() time.Time { return s.c.Options.Now().UTC().Truncate(time.Microsecond) }
+// report says whether the secrets of a kind can be decrypted. lost is the first error; nil:
+// they can.
+func (v *Vault) report(ctx context.Context, kind store.EntryKind, lost error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.lost[kind] = lost
+	if lost != nil {
+		v.o.Log.ErrorContext(ctx, "stored secrets cannot be decrypted; what needs them stays off, and nothing is deleted", "of", kind, "err", lost)
+	}
+	if v.o.OnSecrets != nil {
+		v.o.OnSecrets(cmp.Or(v.lost[store.ServiceEntry], v.lost[store.MCPServerEntry], v.lost[store.HTTPToolEntry]))
+	}
+}
+
+func (v *Vault) now() time.Time { return v.o.Now().UTC().Truncate(time.Microsecond) }
 
 func admin(ctx context.Context) error { return access.Require(ctx, store.ScopeAdmin) }

@@ -44,6 +44,7 @@ type bench struct {
 	db       store.Store
 	registry *model.Registry
 	config   entries.Config
+	options  entries.Options
 	lost     error // what OnSecrets received last
 	log      bytes.Buffer
 }
@@ -54,11 +55,10 @@ func newBench(t *testing.T) *bench {
 	client, blobs := fetch.NewClient(fetch.Options{AllowPrivate: true}), blob.NewMemory()
 	t.Cleanup(client.CloseIdleConnections)
 	o := provider.Options{Client: client, Blobs: blobs}
+	b.options = entries.Options{OnSecrets: func(err error) { b.lost = err }, Log: slog.New(slog.NewTextHandler(&b.log, nil))}
 	b.config = entries.Config{
-		Store: b.db, Registry: b.registry, Blobs: blobs, HTTP: client,
-		Secrets: b.box(filepath.Join(t.TempDir(), "key")),
-		Caller:  model.NewCaller(map[model.Dialect]model.Provider{model.OpenAI: openai.New(o), model.Anthropic: anthropic.New(o), model.Gemini: gemini.New(o)}, model.CallerOptions{}),
-		Options: entries.Options{OnSecrets: func(err error) { b.lost = err }, Log: slog.New(slog.NewTextHandler(&b.log, nil))},
+		Vault: entries.NewVault(b.db, b.box(filepath.Join(t.TempDir(), "key")), b.options), Registry: b.registry, Blobs: blobs, HTTP: client,
+		Caller: model.NewCaller(map[model.Dialect]model.Provider{model.OpenAI: openai.New(o), model.Anthropic: anthropic.New(o), model.Gemini: gemini.New(o)}, model.CallerOptions{}),
 	}
 	b.Services = entries.New(b.config)
 	return b
@@ -77,7 +77,7 @@ func (b *bench) again(key string) *entries.Services {
 	b.t.Helper()
 	c := b.config
 	if key != "" {
-		c.Secrets = b.box(key)
+		c.Vault = entries.NewVault(b.db, b.box(key), b.options)
 	}
 	s := entries.New(c)
 	if err := s.Load(b.ctx, false); err != nil {

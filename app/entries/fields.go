@@ -3,7 +3,9 @@
 package entries
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"strings"
 
@@ -13,8 +15,8 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// purpose is authenticated with the secrets of services.
-const purpose = "entry:service"
+// purpose is authenticated with the secrets of a kind.
+func purpose(kind store.EntryKind) string { return "entry:" + string(kind) }
 
 // secrets are the values of an entry that are stored encrypted.
 type secrets struct {
@@ -54,7 +56,7 @@ type draft struct {
 // replaces: apiKey stays if it is absent, values of headers if they are sent back as
 // they were read.
 func newDraft(fields map[string]any, before secrets) (draft, error) {
-	const op = "entries.Services"
+	const op = "entries"
 	d := draft{fields: maps.Clone(fields), stored: maps.Clone(fields)}
 	if v, ok := fields["disabled"]; ok {
 		if d.disabled, ok = v.(bool); !ok {
@@ -109,26 +111,26 @@ func newDraft(fields map[string]any, before secrets) (draft, error) {
 }
 
 func refused(f model.Flaw) error {
-	return &artel.Error{Op: "entries.Services", Kind: artel.Invalid, Err: model.Flaws{f}}
+	return &artel.Error{Op: "entries", Kind: artel.Invalid, Err: model.Flaws{f}}
 }
 
 // seal returns the fields and the encrypted secrets of d.
-func (d draft) seal(box *secret.Box, id string) (fields json.RawMessage, sealed []byte, err error) {
+func (d draft) seal(box *secret.Box, kind store.EntryKind, id string) (fields json.RawMessage, sealed []byte, err error) {
 	if fields, err = json.Marshal(d.stored); err != nil {
-		return nil, nil, artel.Errorf(artel.Invalid, "entries.Services", artel.Shorten(id, 60), "it cannot be written as JSON: %w", err)
+		return nil, nil, artel.Errorf(artel.Invalid, "entries", artel.Shorten(id, 60), "it cannot be written as JSON: %w", err)
 	}
 	if len(fields) > maxFields {
-		return nil, nil, artel.Errorf(artel.TooLarge, "entries.Services", artel.Shorten(id, 60), "it has %d bytes; at most %d are stored", len(fields), maxFields)
+		return nil, nil, artel.Errorf(artel.TooLarge, "entries", artel.Shorten(id, 60), "it has %d bytes; at most %d are stored", len(fields), maxFields)
 	}
 	if d.secrets.none() {
 		return fields, nil, nil
 	}
 	if box == nil {
-		return nil, nil, artel.Errorf(artel.Unsupported, "entries.Services", artel.Shorten(id, 60), "this server has no key to encrypt secrets with")
+		return nil, nil, artel.Errorf(artel.Unsupported, "entries", artel.Shorten(id, 60), "this server has no key to encrypt secrets with")
 	}
 	plain, err := json.Marshal(d.secrets)
 	if err == nil {
-		sealed, err = box.Seal(purpose, id, plain)
+		sealed, err = box.Seal(purpose(kind), id, plain)
 	}
 	return fields, sealed, err
 }
@@ -136,15 +138,38 @@ func (d draft) seal(box *secret.Box, id string) (fields json.RawMessage, sealed 
 // maxFields is the largest entry in bytes, without secrets.
 const maxFields = 256 << 10
 
+// sealed sets fields and secrets of e. While there are secrets of another key, none are
+// added: the way back is to restore that key.
+func (v *Vault) sealed(ctx context.Context, e *store.Entry, d draft) (err error) {
+	if !d.secrets.none() && v.secrets != nil {
+		for _, kind := range []store.EntryKind{store.ServiceEntry, store.MCPServerEntry, store.HTTPToolEntry} {
+			all, err := v.list(ctx, kind)
+			if err != nil {
+				return err
+			}
+			for _, other := range all {
+				if other.Kind == e.Kind && other.ID == e.ID || len(other.Secrets) == 0 {
+					continue
+				}
+				if err := v.secrets.Check(other.Secrets); errors.Is(err, secret.ErrNoKey) {
+					return err
+				}
+			}
+		}
+	}
+	e.Fields, e.Secrets, err = d.seal(v.secrets, e.Kind, e.ID)
+	return err
+}
+
 // open returns the secrets of an entry.
 func open(box *secret.Box, e store.Entry) (out secrets, err error) {
 	if len(e.Secrets) == 0 {
 		return out, nil
 	}
 	if box == nil {
-		return out, artel.Errorf(artel.Unavailable, "entries.Services", e.ID, "%w", secret.ErrNoKey)
+		return out, artel.Errorf(artel.Unavailable, "entries", e.ID, "%w", secret.ErrNoKey)
 	}
-	plain, err := box.Open(purpose, e.ID, e.Secrets)
+	plain, err := box.Open(purpose(e.Kind), e.ID, e.Secrets)
 	if err == nil {
 		err = json.Unmarshal(plain, &out)
 	}
@@ -155,7 +180,7 @@ func open(box *secret.Box, e store.Entry) (out secrets, err error) {
 func fieldsOf(e store.Entry) (map[string]any, error) {
 	out := map[string]any{}
 	if err := json.Unmarshal(e.Fields, &out); err != nil {
-		return nil, artel.Errorf(artel.Internal, "entries.Services", e.ID, "the stored entry cannot be read: %w", err)
+		return nil, artel.Errorf(artel.Internal, "entries", e.ID, "the stored entry cannot be read: %w", err)
 	}
 	return out, nil
 }

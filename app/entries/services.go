@@ -5,7 +5,6 @@ package entries
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/event/audit"
-	"github.com/artelhq/artel/internal/secret"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/store"
 )
@@ -38,7 +36,7 @@ func (s *Services) List(ctx context.Context) ([]Service, error) {
 	if err := admin(ctx); err != nil {
 		return nil, err
 	}
-	all, err := s.list(ctx)
+	all, err := s.list(ctx, store.ServiceEntry)
 	if err != nil {
 		return nil, err
 	}
@@ -130,27 +128,6 @@ func notInID(r rune) bool {
 	return r != '-' && r != '_' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
 
-// sealed sets fields and secrets of e. While there are secrets of another key, none are
-// added: the way back is to restore that key.
-func (s *Services) sealed(ctx context.Context, e *store.Entry, d draft) (err error) {
-	if !d.secrets.none() && s.c.Secrets != nil {
-		all, err := s.list(ctx)
-		if err != nil {
-			return err
-		}
-		for _, other := range all {
-			if other.ID == e.ID || len(other.Secrets) == 0 {
-				continue
-			}
-			if err := s.c.Secrets.Check(other.Secrets); errors.Is(err, secret.ErrNoKey) {
-				return err
-			}
-		}
-	}
-	e.Fields, e.Secrets, err = d.seal(s.c.Secrets, e.ID)
-	return err
-}
-
 // Update replaces the fields of a stored service. Its id stays. apiKey stays if it is
 // absent, and values of headers if they are sent as they were read; they have to be sent
 // again if the service moves to another host.
@@ -181,7 +158,7 @@ func (s *Services) Update(ctx context.Context, id string, fields map[string]any)
 
 // revise returns a draft of an entry with other fields.
 func (s *Services) revise(e store.Entry, fields map[string]any) (draft, model.Service, error) {
-	before, err := open(s.c.Secrets, e)
+	before, err := open(s.secrets, e)
 	if lost := err; lost != nil {
 		// They can be entered again; what is sent back as it was read cannot be kept.
 		if d, e := newDraft(fields, secrets{}); e != nil || d.secrets.APIKey == "" {
@@ -271,7 +248,7 @@ const askTime = 8 * time.Second
 // apply puts the entries in the registry and asks the endpoint of the entry ask. s.mu
 // is held.
 func (s *Services) apply(ctx context.Context, ask string) error {
-	all, err := s.list(ctx)
+	all, err := s.list(ctx, store.ServiceEntry)
 	if err != nil {
 		return err
 	}
@@ -284,7 +261,7 @@ func (s *Services) apply(ctx context.Context, ask string) error {
 	for i, e := range all {
 		f := &findings[i]
 		*f = model.Finding{Source: model.Stored, Name: e.ID, Found: model.FoundNothing}
-		fields, err := full(s.c.Secrets, e)
+		fields, err := full(s.secrets, e)
 		switch {
 		case e.Disabled:
 			f.Problem = model.Disabled
@@ -315,12 +292,7 @@ func (s *Services) apply(ctx context.Context, ask string) error {
 	}
 	_ = g.Wait()
 	model.ReplaceStored(s.c.Registry, slices.Concat(answers...), findings)
-	if lost != nil {
-		s.c.Options.Log.ErrorContext(ctx, "keys of stored services cannot be decrypted; the services stay off, and nothing is deleted", "err", lost)
-	}
-	if s.c.Options.OnSecrets != nil {
-		s.c.Options.OnSecrets(lost)
-	}
+	s.report(ctx, store.ServiceEntry, lost)
 	return nil
 }
 
@@ -348,7 +320,7 @@ func (s *Services) complete(ctx context.Context, e store.Entry, parsed model.Ser
 		return found, nil
 	}
 	if more > 0 {
-		s.c.Options.Log.WarnContext(ctx, "a model service lists more models than are taken; name those that are wanted in models", "service", e.ID, "taken", len(found), "left_out", more)
+		s.o.Log.WarnContext(ctx, "a model service lists more models than are taken; name those that are wanted in models", "service", e.ID, "taken", len(found), "left_out", more)
 	}
 	if err != nil && known {
 		return before.services, err

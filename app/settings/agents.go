@@ -73,6 +73,7 @@ func readAgent(s store.Setting) (Agent, error) {
 func (k *Config) fixed() []Agent {
 	out := make([]Agent, len(k.Agents))
 	for i, d := range k.Agents {
+		d.Tools = k.Tools.With(d.Name, d.Tools)
 		out[i] = Agent{Definition: d, Source: AgentShipped}
 		if d.File != "" {
 			out[i].Source = AgentFile

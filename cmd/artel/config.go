@@ -25,6 +25,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/mcp"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/internal/peer"
@@ -44,9 +46,9 @@ type config struct {
 	Titles         artel.ServiceID             `yaml:"titles"`          // generates titles after the first answer: a service, own (the one that answered) or off; default: off
 	AgentsDir      string                      `yaml:"agents_dir"`      // *.md; replace shipped agents of the same name, or are added to them
 	Permissions    map[string]agent.Permission `yaml:"permissions"`     // of tools, * for all others: auto (default), ask or deny; agents may be stricter
-	Tools          []toolConfig                `yaml:"tools"`           // HTTP APIs for agents
+	Tools          []tool.EndpointConfig       `yaml:"tools"`           // HTTP APIs for agents
 	ToolsDir       string                      `yaml:"tools_dir"`       // *.yaml, each with one entry as in tools, relative to this file
-	MCP            []mcpConfig                 `yaml:"mcp"`             // MCP servers with tools for agents
+	MCP            []mcp.Config                `yaml:"mcp"`             // MCP servers with tools for agents
 	Blobs          struct {
 		Dir string `yaml:"dir"` // default: blobs in the data directory
 	} `yaml:"blobs"`

@@ -590,6 +590,10 @@ func (m *matrixBench) value(name string) string {
 		v = made.ID
 	case "service":
 		m.must(nil, "POST", "/api/v1/services", `{"id":"`+fresh+`","disabled":true}`, "Cookie", m.visitors[4].cookie, "Origin", m.http.URL)
+	case "mcp-server":
+		m.must(nil, "POST", "/api/v1/mcp-servers", `{"name":"`+fresh+`","url":"http://127.0.0.1:1/","disabled":true}`, "Cookie", m.visitors[4].cookie, "Origin", m.http.URL)
+	case "http-tool":
+		m.must(nil, "POST", "/api/v1/http-tools", `{"name":"`+fresh+`","description":"x","url":"http://127.0.0.1:1/","disabled":true}`, "Cookie", m.visitors[4].cookie, "Origin", m.http.URL)
 	case "new":
 	default:
 		m.t.Fatalf("there is no value of the variable %s; add one to value in matrix_test.go", name)
@@ -627,6 +631,10 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return "x", false
 	case r.path == "/api/v1/services/{id}", below("/services/"):
 		return m.value("service"), false
+	case below("/api/v1/mcp-servers/"):
+		return m.value("mcp-server"), false
+	case below("/api/v1/http-tools/"):
+		return m.value("http-tool"), false
 	case below("/api/v1/services/"), below("/models/"):
 		return "demo", false
 	case below("/api/v1/sessions/"):

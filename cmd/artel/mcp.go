@@ -5,9 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -17,24 +15,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/mcp"
-	"github.com/artelhq/artel/internal/fetch"
 )
-
-// mcpConfig is an entry of mcp: a server with tools for agents, whose names
-// begin with the server's and "_".
-type mcpConfig struct {
-	Name    string            `yaml:"name"`    // 1 to 30 letters, digits or -
-	Command []string          `yaml:"command"` // program and arguments, run in the folder of this file
-	Env     map[string]string `yaml:"env"`     // for the command, besides PATH, HOME, LANG and TMPDIR; "${NAME}" is expanded from the environment
-	URL     string            `yaml:"url"`     // streamable HTTP, instead of command
-	Headers map[string]string `yaml:"headers"` // of requests to url; "${NAME}" is expanded from the environment
-	Tools   []string          `yaml:"tools"`   // offered tools, by the server's names; default: all
-	Timeout string            `yaml:"timeout"` // of a call without a sign of progress, as 30s; default 2m, at most 1h
-	Agents  []artel.AgentName `yaml:"agents"`  // agents that get all tools without naming them in their own files
-}
-
-// maxMCPTime is the longest timeout of a call without a sign of progress.
-const maxMCPTime = time.Hour
 
 // mcpServers opens the pool of configured servers, nil if there are none, and
 // adds their tools to the configured agents. The error, of kind Invalid, names
@@ -46,10 +27,7 @@ func (c config) mcpServers(agents []agent.Definition, getenv func(string) string
 	agents = slices.Clone(agents)
 	servers := make([]mcp.Server, len(c.MCP))
 	for i, entry := range c.MCP {
-		s, err := entry.server(c, getenv)
-		if err == nil {
-			err = s.Check()
-		}
+		s, err := c.mcpServer(entry, getenv)
 		for _, name := range entry.Agents {
 			at := slices.IndexFunc(agents, func(d agent.Definition) bool { return d.Name == name })
 			if at < 0 {
@@ -69,53 +47,27 @@ func (c config) mcpServers(agents []agent.Definition, getenv func(string) string
 	return p, agents, err
 }
 
-func (m mcpConfig) server(c config, getenv func(string) string) (mcp.Server, error) {
-	s := mcp.Server{Name: m.Name, Only: m.Tools, Secrets: map[string]string{}}
+func (c config) mcpServer(m mcp.Config, getenv func(string) string) (mcp.Server, error) {
+	secrets := variablesIn(getenv, m.Env, m.Headers)
 	var err error
-	if m.Timeout != "" {
-		if s.Limits.Call, err = time.ParseDuration(m.Timeout); err != nil || s.Limits.Call <= 0 || s.Limits.Call > maxMCPTime {
-			return s, fmt.Errorf("timeout is %q: want a time up to %v, as in 30s", artel.Shorten(m.Timeout, 40), maxMCPTime)
+	if m.Headers, err = expanded("headers", m.Headers, getenv); err != nil {
+		return mcp.Server{}, err
+	}
+	if m.Env, err = expanded("env", m.Env, getenv); err != nil {
+		return mcp.Server{}, err
+	}
+	s, err := m.Server(secrets)
+	if err != nil || s.Process == nil {
+		return s, err
+	}
+	s.Process.Dir = c.relative(".")
+	var env []string
+	for _, k := range []string{"PATH", "HOME", "LANG", "TMPDIR"} {
+		if v := getenv(k); v != "" {
+			env = append(env, k+"="+v)
 		}
 	}
-	for _, values := range []map[string]string{m.Env, m.Headers} {
-		for _, v := range values {
-			for _, found := range variable.FindAllStringSubmatch(v, -1) {
-				s.Secrets[found[1]] = getenv(found[1])
-			}
-		}
-	}
-	switch {
-	case m.URL != "" && m.Env != nil:
-		return s, errors.New("env is for commands")
-	case m.URL == "" && m.Headers != nil:
-		return s, errors.New("headers are for addresses")
-	}
-	if m.URL != "" {
-		headers, err := expanded("headers", m.Headers, getenv)
-		if err != nil {
-			return s, err
-		}
-		// The operator chose the address, so it may be on this machine.
-		s.Remote = &mcp.Remote{URL: m.URL, Header: http.Header{}, Client: fetch.NewClient(fetch.Options{AllowPrivate: true, MaxRedirects: -1})}
-		for k, v := range headers {
-			s.Remote.Header.Set(k, v)
-		}
-	}
-	if len(m.Command) > 0 {
-		env, err := expanded("env", m.Env, getenv)
-		if err != nil {
-			return s, err
-		}
-		s.Process = &mcp.Process{Args: m.Command, Dir: c.relative(".")}
-		for _, k := range []string{"PATH", "HOME", "LANG", "TMPDIR"} {
-			if v := getenv(k); v != "" {
-				s.Process.Env = append(s.Process.Env, k+"="+v)
-			}
-		}
-		for k, v := range env {
-			s.Process.Env = append(s.Process.Env, k+"="+v)
-		}
-	}
+	s.Process.Env = append(env, s.Process.Env...)
 	return s, nil
 }
 

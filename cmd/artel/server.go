@@ -152,7 +152,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		Store: s.metrics.Store(db), Blobs: blobs, Notifier: s.metrics.Notifier(event.NewNotifier()), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: providers,
 		Reload: s.reload, FileKeys: fileKeys(gatewayOptions.Keys), Background: o.config.smallCalls(),
 		Access: o.access, UserLimits: o.config.Limits.userLimits(), OnUsage: metrics.Usage(s.metrics), OnRun: s.onRun,
-		Stored: app.Stored{Secrets: secrets, HTTP: s.http, OnSecrets: func(err error) { s.health.Set(health.Secrets, err) }},
+		Stored: app.Stored{Secrets: secrets, HTTP: s.http, Files: o.config.fileTools(), OnSecrets: func(err error) { s.health.Set(health.Secrets, err) }},
 		Files: app.FileOptions{
 			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.checkAlone, ServiceFiles: uploads,
 			Shown: tool.Shown{Bytes: o.config.Files.InlineLimit, Characters: o.config.Files.ModelLimit},
@@ -171,6 +171,9 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		return err
 	}
 	if err := s.app.Services.Load(ctx, false); err != nil {
+		return err
+	}
+	if err := s.app.Toolbox.Load(ctx); err != nil {
 		return err
 	}
 	s.metrics.CountRuns(func(ctx context.Context) (run.Load, error) { return run.LoadOf(ctx, s.app.Runs) })

@@ -4,15 +4,11 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
@@ -20,30 +16,12 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/tool"
-	"github.com/artelhq/artel/internal/fetch"
+	"github.com/artelhq/artel/app/entries"
+	"github.com/artelhq/artel/store"
 )
 
-// toolConfig is an entry of tools: an HTTP API for agents.
-type toolConfig struct {
-	Name         string            `yaml:"name"`          // 1 to 64 letters, digits, "_" or "-"
-	Description  string            `yaml:"description"`   // for the model: purpose and use
-	Parameters   map[string]any    `yaml:"parameters"`    // JSON Schema of the arguments, of type object; default: none
-	Method       string            `yaml:"method"`        // default: GET, or POST with a body
-	URL          string            `yaml:"url"`           // "{name}" in path and query stands for an argument
-	Headers      map[string]string `yaml:"headers"`       // "${NAME}" is expanded from the environment; never shown
-	Body         any               `yaml:"body"`          // JSON with "{name}" in strings; default: the arguments that are not in url
-	Idempotent   *bool             `yaml:"idempotent"`    // may be repeated and run in parallel; default: true for GET and HEAD
-	Timeout      string            `yaml:"timeout"`       // as 20s; default 30s, at most 10m
-	MaxAnswer    int64             `yaml:"max_answer"`    // bytes; default 8 MB
-	AllowPrivate bool              `yaml:"allow_private"` // the host may be on this machine or in a private network
-	Agents       []artel.AgentName `yaml:"agents"`        // agents that get the tool without naming it in their own files
-}
-
-// maxToolTime is the longest timeout of a call.
-const maxToolTime = 10 * time.Minute
-
 // toolConfigs returns the entries of tools and tools_dir.
-func (c config) toolConfigs() ([]toolConfig, error) {
+func (c config) toolConfigs() ([]tool.EndpointConfig, error) {
 	all := slices.Clone(c.Tools)
 	if c.ToolsDir == "" {
 		return all, nil
@@ -61,7 +39,7 @@ func (c config) toolConfigs() ([]toolConfig, error) {
 		if err != nil {
 			return nil, artel.Errorf(artel.Invalid, "config", path, "the tool cannot be read: %w", err)
 		}
-		var t toolConfig
+		var t tool.EndpointConfig
 		if err := yaml.UnmarshalWithOptions(src, &t, yaml.Strict()); err != nil {
 			return nil, artel.Errorf(artel.Invalid, "config", path, "%w", withLine(err))
 		}
@@ -80,7 +58,7 @@ func (c config) tools(agents []agent.Definition, getenv func(string) string) ([]
 	var out []tool.Tool
 	agents = slices.Clone(agents)
 	for i, entry := range entries {
-		t, err := entry.tool(getenv)
+		t, err := configuredTool(entry, getenv)
 		for _, name := range entry.Agents {
 			at := slices.IndexFunc(agents, func(d agent.Definition) bool { return d.Name == name })
 			if at < 0 {
@@ -105,52 +83,50 @@ func (c config) tools(agents []agent.Definition, getenv func(string) string) ([]
 	return out, agents, nil
 }
 
-func (t toolConfig) tool(getenv func(string) string) (tool.Tool, error) {
-	out := tool.Tool{Name: t.Name, Doc: strings.TrimSpace(t.Description)}
-	if out.Doc == "" {
-		return out, errors.New("description is missing: the model needs to know what the tool does and when to use it")
-	}
-	schema := t.Parameters
-	if schema == nil {
-		schema = map[string]any{"type": "object", "properties": map[string]any{}}
-	}
-	var err error
-	if out.Schema, err = json.Marshal(schema); err != nil {
-		return out, fmt.Errorf("parameters cannot be written as JSON: %w", err)
-	}
-	p := tool.Endpoint{Method: strings.ToUpper(t.Method), URL: t.URL, Body: t.Body, Header: http.Header{}, Secrets: map[string]string{}}
-	p.Limits.Answer = t.MaxAnswer
-	if t.MaxAnswer < 0 {
-		return out, fmt.Errorf("max_answer is %d: want a number of bytes, or none for the default", t.MaxAnswer)
-	}
-	if t.Timeout != "" {
-		if p.Limits.Time, err = time.ParseDuration(t.Timeout); err != nil || p.Limits.Time <= 0 || p.Limits.Time > maxToolTime {
-			return out, fmt.Errorf("timeout is %q: want a time up to %v, as in 20s", artel.Shorten(t.Timeout, 40), maxToolTime)
-		}
-	}
-	headers, err := expanded("headers", t.Headers, getenv)
-	if err != nil {
-		return out, err
-	}
-	for k, v := range headers {
-		p.Header.Set(k, v)
-		for _, m := range variable.FindAllStringSubmatch(t.Headers[k], -1) {
-			p.Secrets[m[1]] = getenv(m[1])
-		}
-	}
+func configuredTool(t tool.EndpointConfig, getenv func(string) string) (tool.Tool, error) {
 	if m := variable.FindString(t.URL); m != "" {
-		return out, fmt.Errorf("url: %s is not expanded there, because addresses show in errors; send secrets in headers", m)
+		return tool.Tool{}, fmt.Errorf("url: %s is not expanded there, because addresses show in errors; send secrets in headers", m)
 	}
-	// Headers may hold secrets: redirects are not followed.
-	p.Client = fetch.NewClient(fetch.Options{AllowPrivate: t.AllowPrivate, MaxRedirects: -1})
-	again := p.Method == "" && t.Body == nil || p.Method == http.MethodGet || p.Method == http.MethodHead
-	if t.Idempotent != nil {
-		again = *t.Idempotent
+	secrets := variablesIn(getenv, t.Headers)
+	var err error
+	if t.Headers, err = expanded("headers", t.Headers, getenv); err != nil {
+		return tool.Tool{}, err
 	}
-	if again {
-		out.Repeat, out.Parallel = tool.RepeatAlways, true
+	return t.Tool(secrets, t.Client())
+}
+
+// fileTools returns the configured tools and servers, to be listed among those that
+// administrators added. They are without headers and environment, and of a program only
+// its name is shown: arguments may hold secrets.
+func (c config) fileTools() []entries.FileTool {
+	var out []entries.FileTool
+	for _, m := range c.MCP {
+		fields := map[string]any{"name": m.Name}
+		if len(m.Command) > 0 {
+			fields["command"] = m.Command[0]
+		} else {
+			fields["url"] = m.URL
+		}
+		out = append(out, entries.FileTool{Kind: store.MCPServerEntry, Name: m.Name, Origin: c.file(), Fields: fields})
 	}
-	return p.Tool(out)
+	tools, _ := c.toolConfigs() // their errors were reported before
+	for _, t := range tools {
+		out = append(out, entries.FileTool{Kind: store.HTTPToolEntry, Name: t.Name, Origin: c.file(), Fields: map[string]any{"name": t.Name, "description": t.Description, "url": t.URL}})
+	}
+	return out
+}
+
+// variablesIn returns the values of the variables that maps name.
+func variablesIn(getenv func(string) string, all ...map[string]string) tool.Secrets {
+	out := tool.Secrets{}
+	for _, values := range all {
+		for _, v := range values {
+			for _, m := range variable.FindAllStringSubmatch(v, -1) {
+				out[m[1]] = getenv(m[1])
+			}
+		}
+	}
+	return out
 }
 
 func toolsCommand(g *globals) *cobra.Command {
@@ -199,7 +175,7 @@ func toolsCommand(g *globals) *cobra.Command {
 	return cmd
 }
 
-func configuredTools(g *globals) ([]toolConfig, []tool.Tool, error) {
+func configuredTools(g *globals) ([]tool.EndpointConfig, []tool.Tool, error) {
 	conf, err := loadConfig(g.config)
 	if err != nil {
 		return nil, nil, err

@@ -34,6 +34,12 @@ const (
 	ServiceAdded         Action = "service_added"
 	ServiceChanged       Action = "service_changed"
 	ServiceDeleted       Action = "service_deleted"
+	MCPServerAdded       Action = "mcp_server_added"
+	MCPServerChanged     Action = "mcp_server_changed"
+	MCPServerDeleted     Action = "mcp_server_deleted"
+	HTTPToolAdded        Action = "http_tool_added"
+	HTTPToolChanged      Action = "http_tool_changed"
+	HTTPToolDeleted      Action = "http_tool_deleted"
 	MarksForgotten       Action = "marks_forgotten"
 	GarbageCollected     Action = "garbage_collected"
 	AuditExported        Action = "audit_exported"
@@ -56,7 +62,8 @@ const (
 func Actions() []Action {
 	return []Action{
 		PermissionDecided, ConversationDeleted, ConversationRestored, ConversationExported, ArtifactExported,
-		AgentDeleted, BookDeleted, ServicesReloaded, ServiceAdded, ServiceChanged, ServiceDeleted, MarksForgotten, GarbageCollected, AuditExported,
+		AgentDeleted, BookDeleted, ServicesReloaded, ServiceAdded, ServiceChanged, ServiceDeleted,
+		MCPServerAdded, MCPServerChanged, MCPServerDeleted, HTTPToolAdded, HTTPToolChanged, HTTPToolDeleted, MarksForgotten, GarbageCollected, AuditExported,
 		UserCreated, UserInvited, UserChanged, UserDeleted, PasswordSet, LoggedIn, LoginFailed, SessionEnded, TokenCreated, TokenRevoked,
 		KeyCreated, KeyChanged, KeyRevoked,
 	}

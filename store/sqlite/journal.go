@@ -89,6 +89,9 @@ func (t journal) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Ver
 	if err != nil {
 		return 0, err
 	}
+	if t.importing == "" {
+		t.numbers.put(numberKey{t.owner, c, id}, row.v.Number)
+	}
 	return row.v.Number, nil
 }
 
@@ -98,6 +101,10 @@ func (t journal) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Ver
 func (t journal) newestNumber(op string, c artel.ConversationID, id artel.ArtifactID, number *int) error {
 	if err := t.usable(op, false); err != nil {
 		return err
+	}
+	if n := t.numbers.newest[numberKey{t.owner, c, id}]; n > 0 && t.write {
+		*number = n
+		return nil
 	}
 	known := c == t.importing || c == t.lastConv && c != ""
 	n, found, err := t.number(newestIfConversation, t.owner, c, id, t.owner, c, id, known, t.owner, c)

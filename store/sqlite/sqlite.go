@@ -7,7 +7,8 @@
 // Each view reads one committed state and never waits for the writer.
 // Concurrent updates share a commit: each runs in a savepoint of one
 // transaction, in the goroutine of its caller, and the last in the queue
-// commits for all. One sync therefore stores one update or many. A panic in an
+// commits for all. One sync therefore stores one update or many. Checkpoints of
+// the write-ahead log run beside them. A panic in an
 // update affects only its caller.
 //
 // The schema is in migrations/. Opening a file applies them, forward only;
@@ -133,6 +134,8 @@ func (s *Store) dsn() string {
 		"foreign_keys(1)",
 		"journal_mode(WAL)",
 		"synchronous(" + string(s.options.Synchronous) + ")",
+		fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages),
+		fmt.Sprintf("journal_size_limit(%d)", logBytes),
 	} {
 		q.Add("_pragma", p)
 	}
@@ -216,6 +219,9 @@ func (s *Store) Close() error {
 			_ = c.close()
 		}
 	}
+	if s.writer.checkpointer != nil {
+		s.writer.checkpointer.close()
+	}
 	var err error
 	if c := s.writer.session; c != nil {
 		err = c.close()
@@ -293,8 +299,16 @@ type session struct {
 	// each call, so that connections can be shared, takes a third of the time of a
 	// small insert.
 	direct  driver.ConnPrepareContext
-	directs map[string]driver.Stmt
+	directs map[string]direct
 	args    []driver.NamedValue // reused
+
+	numbers numbers
+}
+
+// A direct is a statement of the driver.
+type direct struct {
+	driver.Stmt
+	changesNumbers bool
 }
 
 func (s *Store) openSession() (*session, error) {
@@ -302,7 +316,7 @@ func (s *Store) openSession() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &session{lineage: s.lineage, conn: conn, stmts: map[string]*sql.Stmt{}, directs: map[string]driver.Stmt{}}
+	c := &session{lineage: s.lineage, conn: conn, stmts: map[string]*sql.Stmt{}, directs: map[string]direct{}}
 	err = conn.Raw(func(own any) error {
 		var ok bool
 		if c.direct, ok = own.(driver.ConnPrepareContext); !ok {
@@ -336,20 +350,21 @@ func withPlainLimits(query string) string { return strings.ReplaceAll(query, "LI
 
 // prepareDirect returns a statement of the driver, and args as it takes them, which
 // are valid until the next call.
-func (c *session) prepareDirect(query string, args []any) (driver.Stmt, []driver.NamedValue, error) {
+func (c *session) prepareDirect(query string, args []any) (direct, []driver.NamedValue, error) {
 	st, ok := c.directs[query]
 	if !ok {
-		var err error
-		if st, err = c.direct.PrepareContext(context.Background(), withPlainLimits(query)); err != nil {
-			return nil, nil, err
+		own, err := c.direct.PrepareContext(context.Background(), withPlainLimits(query))
+		if err != nil {
+			return direct{}, nil, err
 		}
+		st = direct{own, changedBy(query)}
 		c.directs[query] = st
 	}
 	c.args = c.args[:0]
 	for i, arg := range args {
 		v, err := driver.DefaultParameterConverter.ConvertValue(arg)
 		if err != nil {
-			return nil, nil, err
+			return direct{}, nil, err
 		}
 		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
 	}
@@ -362,7 +377,10 @@ func (c *session) exec(query string, args ...any) (driver.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return st.(driver.StmtExecContext).ExecContext(context.Background(), named)
+	if st.changesNumbers {
+		c.numbers.forget()
+	}
+	return st.Stmt.(driver.StmtExecContext).ExecContext(context.Background(), named)
 }
 
 // number runs a statement that returns at most one row with one number.
@@ -371,7 +389,7 @@ func (c *session) number(query string, args ...any) (n int64, found bool, err er
 	if err != nil {
 		return 0, false, err
 	}
-	rows, err := st.(driver.StmtQueryContext).QueryContext(context.Background(), named)
+	rows, err := st.Stmt.(driver.StmtQueryContext).QueryContext(context.Background(), named)
 	if err != nil {
 		return 0, false, err
 	}

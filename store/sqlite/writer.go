@@ -30,8 +30,9 @@ type writer struct {
 	maxTime    time.Duration // of an open batch
 
 	// Used by the holder of the turn.
-	session *session // nil: must be reopened
-	batch   *batch   // nil: no open batch
+	session      *session      // nil: must be reopened
+	batch        *batch        // nil: no open batch
+	checkpointer *checkpointer // nil in memory
 
 	mu    sync.Mutex // guards the fields below
 	busy  bool       // the turn is taken
@@ -54,6 +55,8 @@ func newWriter(s *Store) (*writer, error) {
 	w := &writer{store: s, session: c, maxUpdates: batchUpdates, maxTime: batchTime}
 	if s.path == Memory {
 		w.maxUpdates = 1 // views use the same connection and must see only committed state
+	} else {
+		w.checkpointer = newCheckpointer(s)
 	}
 	return w, nil
 }
@@ -137,6 +140,10 @@ func (w *writer) open() (*batch, error) {
 			return nil, err
 		}
 		w.batch = &batch{began: time.Now(), done: make(chan struct{})}
+		if err := w.session.refreshNumbers(); err != nil {
+			w.abort(failure("store.Update", "", err))
+			return nil, err
+		}
 		return w.batch, nil
 	}
 	// The first update needs no savepoint: rolling it back ends the batch.
@@ -158,6 +165,7 @@ func (w *writer) rollBack(broken error) {
 	case w.batch.updates == 0:
 		w.abort(nil)
 	default:
+		w.session.numbers.forget()
 		_, err := w.session.exec("ROLLBACK TO one")
 		if err == nil {
 			_, err = w.session.exec("RELEASE one")
@@ -174,12 +182,17 @@ func (w *writer) commit() {
 		w.abort(&artel.Error{Op: "store.Update", Subject: w.store.path, Kind: artel.Unavailable, Err: err})
 		return
 	}
+	updates := w.batch.updates
 	close(w.batch.done)
 	w.batch = nil
+	if w.checkpointer != nil {
+		w.checkpointer.committed(updates)
+	}
 }
 
 // abort rolls the batch back; its callers get err.
 func (w *writer) abort(err error) {
+	w.session.numbers.forget()
 	if _, rerr := w.session.exec("ROLLBACK"); rerr != nil || err != nil {
 		w.closeSession()
 	}

@@ -103,13 +103,14 @@ type AgentView struct {
 	UpdatedAt    *time.Time           `json:"updated_at,omitempty"`
 	RunsOn       artel.ServiceID      `json:"runs_on,omitempty" doc:"the service that answers where a message names none; absent: its service is not there"`
 	Capabilities []artel.Capability   `json:"capabilities" nullable:"false" doc:"what that service takes"`
+	MissingTools []string             `json:"missing_tools,omitempty" doc:"that it names and that do not exist now"`
 }
 
 // AgentViewOf converts an agent.
 func AgentViewOf(a settings.Agent) AgentView {
 	v := AgentView{
 		AgentFields: AgentFieldsOf(a.Definition), Source: a.Source, File: a.File, ReadOnly: a.ReadOnly(),
-		RunsOn: a.Runs.ID, Capabilities: nonNil(a.Runs.Capabilities.Input.Value),
+		RunsOn: a.Runs.ID, Capabilities: nonNil(a.Runs.Capabilities.Input.Value), MissingTools: a.Missing,
 	}
 	if !a.UpdatedAt.IsZero() {
 		v.UpdatedAt = &a.UpdatedAt

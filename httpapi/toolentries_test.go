@@ -139,8 +139,15 @@ func TestMCPServerAtRunTime(t *testing.T) {
 	if got := b.results(c, "On again?"); !strings.Contains(got, "it has 42 degrees") {
 		t.Errorf("switched on: %s", got)
 	}
+	own := b.object(b.do("POST", "/agents", `{"name":"pilot","prompt":"You are a pilot.","tools":["lab_measure","lab_*","read_artifact"]}`), 201)
+	if own["missing_tools"] != nil {
+		t.Errorf("an agent of its tools: %v", own)
+	}
 	if a := b.do("DELETE", "/mcp-servers/lab", nil); a.StatusCode != 204 {
 		t.Fatalf("%s %s", a.Status, a.body)
+	}
+	if d := cmp.Diff([]any{"lab_measure", "lab_*"}, b.object(b.do("GET", "/agents/pilot", nil), 200)["missing_tools"]); d != "" {
+		t.Errorf("the agent does not say that they are gone: %s", d)
 	}
 	if got := b.results(c, "And deleted?"); strings.Contains(got, "42 degrees") {
 		t.Errorf("deleted: %s", got)

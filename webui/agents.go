@@ -51,6 +51,7 @@ type ShownAgent struct {
 type AgentTool struct {
 	Name       string
 	Permission string
+	Gone       bool // there is no such tool
 }
 
 // agentURL is the URL of an agent. The /a/ keeps names apart from words such as
@@ -125,7 +126,7 @@ func (ui *handler) shownAgents(r *http.Request) ([]ShownAgent, error) {
 	for i, a := range all {
 		out[i] = ShownAgent{Agent: a, Asked: a.Service, Model: cmp.Or(a.Runs.Name, string(a.Runs.ID))}
 		for _, t := range a.Tools {
-			out[i].Uses = append(out[i].Uses, AgentTool{t, string(a.Permission(t))})
+			out[i].Uses = append(out[i].Uses, AgentTool{t, string(a.Permission(t)), slices.Contains(a.Missing, t)})
 		}
 		for _, b := range all {
 			if slices.Contains(b.Subagents, a.Name) {

@@ -38,7 +38,7 @@ const texts = `(() => {
 // known are words that are the same in every language here: names, formats,
 // keys and units.
 var known = regexp.MustCompile(`(?i)\b(artel\.yaml|SillyTavern|CHARX|image|audio|video|Artel|OpenAI|Anthropic|Google|Gemini|OpenRouter|Ollama|llama\.cpp|vLLM|LM Studio|What is in these files|Please keep notes on the harbour|Notes on the harbour|Office|Board|English|API|SQLite|` +
-	`PDF|DOCX|PNG|JPEG|JSON|CSV|ZIP|SVG|MP3|MP4|HTML|Markdown|Go|Ctrl|Alt|Shift|Esc|Enter|KB|MB|GB|B|ms|s|v\d+|\d+k|` +
+	`MCP|streamable|HTTP|Schema|Authorization|Bearer|city|GET|POST|PUT|PATCH|DELETE|PDF|DOCX|PNG|JPEG|JSON|CSV|ZIP|SVG|MP3|MP4|HTML|Markdown|Go|Ctrl|Alt|Shift|Esc|Enter|KB|MB|GB|B|ms|s|v\d+|\d+k|` +
 	`https?://\S+|[\w./:-]+\.(json|jpg|pdf|md|csv|svg|mp3|mp4|zip|txt|html|yaml)|127\.0\.0\.1\S*|[A-Z]+(_[A-Z]+)+|models\.json|test|demo|char|ISO 8601|Europe/Berlin)\b`)
 
 // Every text of the page is in the language of the reader.
@@ -64,7 +64,7 @@ func TestLanguage(t *testing.T) {
 		}
 	}
 	for _, url := range []string{
-		s.URL, bad.URL, s.URL + "/import", c, c + "/a/report?v=2", c + "/a/photo.jpg", c + "/a/report.pdf?view=text", c + "/a/archive.zip", s.URL + "/settings", s.URL + "/pipeline", s.URL + "/me", s.URL + "/rules", s.URL + "/macros", s.URL + "/books", s.URL + "/agents", s.URL + "/agents/a/lead_agent", s.URL + "/agents/new", s.URL + "/agents/new?from=lead_agent&as=file", s.URL + "/c?search=nothing+at+all",
+		s.URL, bad.URL, s.URL + "/import", c, c + "/a/report?v=2", c + "/a/photo.jpg", c + "/a/report.pdf?view=text", c + "/a/archive.zip", s.URL + "/settings", s.URL + "/tools", s.URL + "/tools/mcp/new", s.URL + "/tools/http/new", s.URL + "/pipeline", s.URL + "/me", s.URL + "/rules", s.URL + "/macros", s.URL + "/books", s.URL + "/agents", s.URL + "/agents/a/lead_agent", s.URL + "/agents/new", s.URL + "/agents/new?from=lead_agent&as=file", s.URL + "/c?search=nothing+at+all",
 		c + "/title", s.URL + "/nowhere", c + "/a/nothing", s.URL + "/?deleted=" + string(id),
 	} {
 		for _, language := range []string{"en", "zh"} {

@@ -330,7 +330,7 @@ func (ui *handler) checkServiceLive(w http.ResponseWriter, r *http.Request) {
 	}
 	var steps []entries.CheckStep
 	progress := func() {
-		form.Check = &ServiceCheck{Steps: checkSteps(steps, false, l)}
+		form.Check = &ServiceCheck{Steps: checkSteps(serviceSteps(), steps, false, l)}
 		send("check", form)
 	}
 	progress()
@@ -351,7 +351,7 @@ func (ui *handler) checkServiceLive(w http.ResponseWriter, r *http.Request) {
 
 // checked puts a report into the form, with the models to choose from.
 func (f *ServiceForm) checked(report entries.CheckReport, l phrase.Locale) {
-	f.Check = &ServiceCheck{Steps: checkSteps(report.Items, true, l), Done: true, OK: report.OK}
+	f.Check = &ServiceCheck{Steps: checkSteps(serviceSteps(), report.Items, true, l), Done: true, OK: report.OK}
 	if report.BaseURL != "" && report.BaseURL != strings.TrimRight(f.Address, "/") {
 		f.Check.Base = report.BaseURL
 	}
@@ -398,10 +398,14 @@ func (f ServiceForm) Listed() []ModelChoice {
 	return slices.DeleteFunc(slices.Clone(f.Models), func(m ModelChoice) bool { return m.ID == "*" })
 }
 
+func serviceSteps() []entries.StepName {
+	return []entries.StepName{entries.StepReach, entries.StepKey, entries.StepModels, entries.StepWord, entries.StepPicture}
+}
+
 // checkSteps returns the steps of a check, of which some have ended.
-func checkSteps(ended []entries.CheckStep, done bool, l phrase.Locale) []CheckStep {
+func checkSteps(names []entries.StepName, ended []entries.CheckStep, done bool, l phrase.Locale) []CheckStep {
 	var out []CheckStep
-	for i, name := range []entries.StepName{entries.StepReach, entries.StepKey, entries.StepModels, entries.StepWord, entries.StepPicture} {
+	for i, name := range names {
 		step := CheckStep{Name: l.Say(phrase.Key("page.check_"+string(name)), nil), Icon: "square"}
 		if i < len(ended) {
 			step.result(ended[i], l)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -113,6 +114,9 @@ func (c *connection) run(ctx context.Context) {
 		}
 		wait := pause(failures)
 		failures++
+		if u, ok := errors.AsType[*url.Error](err); ok { // its own text repeats the request
+			err = u.Err
+		}
 		why := c.server.Secrets.Hide(artel.Shorten(err.Error(), 500))
 		c.setState(tool.ServerFailed, nil, nil, why)
 		c.log.Warn("an MCP server is not connected; it is tried again", "err", why, "in", wait.Round(time.Millisecond))

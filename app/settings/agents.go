@@ -40,6 +40,7 @@ type Agent struct {
 	Revision  int           // of a stored one
 	UpdatedAt time.Time     // of a stored one
 	Runs      model.Service // that answers if a message names none; zero: it is unknown
+	Missing   []string      // tools that it names and that do not exist now
 }
 
 // ReadOnly reports whether the agent cannot be changed here.
@@ -156,10 +157,26 @@ func (as *Agents) List(ctx context.Context) (all []Agent, err error) {
 		all, err = as.config.allAgents(tx)
 		return err
 	})
+	tools := as.config.Tools.Set().Names()
 	for i := range all {
 		all[i] = as.config.withService(all[i])
+		all[i].Missing = as.config.missing(all[i].Tools, tools)
 	}
 	return all, err
+}
+
+// missing returns the names of a list of an agent for which there is no tool.
+func (k *Config) missing(names, tools []string) (out []string) {
+	prefixes := k.Tools.Prefixes()
+	for _, n := range names {
+		start, many := strings.CutSuffix(n, "*")
+		there := n == agent.SubagentTool || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(n, p) }) ||
+			slices.ContainsFunc(tools, func(t string) bool { return t == n || many && strings.HasPrefix(t, start) })
+		if !there {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // Find returns one agent; kind NotFound where there is none of the name.
@@ -168,6 +185,7 @@ func (as *Agents) Find(ctx context.Context, name artel.AgentName) (a Agent, err 
 		a, err = as.config.findAgent(tx, name)
 		return err
 	})
+	a.Missing = as.config.missing(a.Tools, as.config.Tools.Set().Names())
 	return as.config.withService(a), err
 }
 

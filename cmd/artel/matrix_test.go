@@ -619,6 +619,8 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return url.PathEscape("artifact:" + m.value("cid") + "/" + m.value("artifact")), true
 	case "book":
 		return m.value("book"), false
+	case "kind": // of tools
+		return "mcp", false
 	}
 	switch { // id and name stand for several things
 	case below("/api/v1/conversations/{cid}/tools/"):
@@ -631,7 +633,7 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return "x", false
 	case r.path == "/api/v1/services/{id}", below("/services/"):
 		return m.value("service"), false
-	case below("/api/v1/mcp-servers/"):
+	case below("/api/v1/mcp-servers/"), below("/tools/{kind}/"):
 		return m.value("mcp-server"), false
 	case below("/api/v1/http-tools/"):
 		return m.value("http-tool"), false

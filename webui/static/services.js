@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Checking a service: each step is shown as it ends, and the key stays in its field.
+// Checking a service or a tool: each step is shown as it ends, and the key stays in its field.
 
 import { parse, place, tell, words } from "./place.js";
 
@@ -37,11 +37,12 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-// All models, or some.
+// All models or tools, or some.
 document.addEventListener("change", (event) => {
-  if (event.target.name !== "model" || !event.target.checked) return;
+  const { name } = event.target;
+  if (!["model", "tool"].includes(name) || !event.target.form?.matches("[data-check]") || !event.target.checked) return;
   const all = event.target.value === "*";
-  for (const box of event.target.form.querySelectorAll("input[name=model]")) {
+  for (const box of event.target.form.querySelectorAll(`input[name=${name}]`)) {
     if (box !== event.target && (all || box.value === "*")) box.checked = false;
   }
 });

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -89,11 +90,11 @@ func TestBelowPath(t *testing.T) {
 			if resp.StatusCode >= 400 {
 				t.Errorf("%s: %s", queue[0], resp.Status)
 			}
-			body := new(strings.Builder)
-			if err := resp.Write(body); err != nil {
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
 				t.Fatal(err)
 			}
-			for _, m := range paths.FindAllStringSubmatch(body.String(), -1) {
+			for _, m := range paths.FindAllStringSubmatch(string(body), -1) {
 				path, _, _ := strings.Cut(strings.ReplaceAll(m[1], "&amp;", "&"), "#")
 				if !strings.HasPrefix(path, "/artel/") {
 					t.Errorf("%s leads out of the path: %s", queue[0], m[0])

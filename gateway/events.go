@@ -174,7 +174,12 @@ func lineEnd(b []byte) int {
 	return 1
 }
 
+// fill reads once. It never moves what the last run holds while that is in use:
+// the run ended with the call of next that fills.
 func (e *eventReader) fill() error {
+	if e.from == e.to {
+		e.from, e.to = 0, 0
+	}
 	if e.to == len(e.buf) {
 		switch {
 		case e.from > 0:

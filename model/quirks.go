@@ -3,9 +3,9 @@
 package model
 
 import (
-	"net/url"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Quirks describe how a server deviates from the Chat Completions API.
@@ -160,16 +160,36 @@ func AllQuirks() []Quirks {
 	}
 }
 
+// quirkRows holds the rows of [AllQuirks], made once because every request asks for
+// one; they are read only.
+var quirkRows = sync.OnceValue(AllQuirks)
+
+// hostname returns the host name of an http address without the port, in lower
+// case. It reads less than [url.Parse], which every request would pay for.
+func hostname(address string) string {
+	_, rest, found := strings.Cut(address, "://")
+	if !found {
+		return ""
+	}
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	rest = rest[strings.LastIndexByte(rest, '@')+1:]
+	if strings.HasPrefix(rest, "[") {
+		host, _, _ := strings.Cut(rest[1:], "]")
+		return strings.ToLower(host)
+	}
+	host, _, _ := strings.Cut(rest, ":")
+	return strings.ToLower(host)
+}
+
 // Quirks returns the row of [AllQuirks] that matches the address or the server
 // of s, with the operator's settings applied.
 func (s Service) Quirks() Quirks { return s.QuirkSettings.apply(s.knownQuirks()) }
 
 func (s Service) knownQuirks() Quirks {
-	host := ""
-	if u, err := url.Parse(s.BaseURL); err == nil {
-		host = strings.ToLower(u.Hostname())
-	}
-	rows := AllQuirks()
+	host := hostname(s.BaseURL)
+	rows := quirkRows()
 	for _, q := range rows {
 		if q.Server != "" && q.Server == s.Server || slices.ContainsFunc(q.Hosts, func(h string) bool { return host == h || strings.HasSuffix(host, "."+h) }) {
 			return q

@@ -123,3 +123,28 @@ func TestQuirksOnWire(t *testing.T) {
 		}
 	}
 }
+
+// TestQuirksOfAddresses finds the row of a vendor by the host name of the address,
+// however it is written.
+func TestQuirksOfAddresses(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"https://api.mistral.ai/v1":              "Mistral",
+		"HTTPS://API.Mistral.AI:443/v1":          "Mistral",
+		"https://eu.api.mistral.ai?x=://":        "Mistral",
+		"https://user:word@api.mistral.ai#x":     "Mistral",
+		"https://me.openai.azure.com/openai":     "OpenAI",
+		"https://api.mistral.ai.example.org/v1":  "any other",
+		"https://example.org/api.mistral.ai":     "any other",
+		"https://example.org?@api.mistral.ai":    "any other",
+		"https://notapi.mistral.ai":              "any other",
+		"http://[::1]:11434/v1":                  "any other",
+		"http://[fe80::1%25api.mistral.ai]:1/v1": "any other",
+		"api.mistral.ai":                         "any other",
+		"":                                       "any other",
+	} {
+		if got := (model.Service{BaseURL: address}).Quirks().Name; got != want {
+			t.Errorf("%q: %s, want %s", address, got, want)
+		}
+	}
+}

@@ -204,7 +204,8 @@ func TestHostileContent(t *testing.T) {
 	s := newSiteOf(t, setup{model: e.model()})
 	b := openTab(t, 1280, 860)
 	b.Prefer("light", true)
-	b.Forgive("sandboxed", "Blocked script execution") // the frame of a page refuses the page's script
+	// The frame of a page refuses the page's script and, where the browser reports it, what the page loads.
+	b.Forgive("sandboxed", "Blocked script execution", "violates the following Content Security Policy directive")
 	b.Do(webuitest.Command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `if (top === window) { window.violations = []; document.addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " by " + e.blockedURI)); }`,
 	}))

@@ -24,21 +24,24 @@ func UsageFields() []store.UsageField {
 const maxDays = 3 * 366
 
 // List returns what the acting user's calls have used from a day to another, both
-// included, by a field; those of all users for administrators.
-func (us *Usage) List(ctx context.Context, from, to time.Time, by store.UsageField) (rows []store.UsageRow, err error) {
+// included, by fields; those of all users for administrators.
+func (us *Usage) List(ctx context.Context, from, to time.Time, by ...store.UsageField) (rows []store.UsageRow, err error) {
 	const op = "app.Usage.List"
 	if err := access.Require(ctx, store.ScopeRead); err != nil {
 		return nil, err
 	}
+	for _, f := range by {
+		if !slices.Contains(UsageFields(), f) {
+			return nil, artel.Errorf(artel.Invalid, op, "by", "%q is unknown: want one of %v", artel.Shorten(string(f), 40), UsageFields())
+		}
+	}
 	switch {
-	case !slices.Contains(UsageFields(), by):
-		return nil, artel.Errorf(artel.Invalid, op, "by", "%q is unknown: want one of %v", artel.Shorten(string(by), 40), UsageFields())
 	case to.Before(from):
 		return nil, artel.Errorf(artel.Invalid, op, "to", "the last day is before the first")
 	case to.Sub(from) > maxDays*24*time.Hour:
 		return nil, artel.Errorf(artel.Invalid, op, "from", "at most %d days are listed at once", maxDays)
 	}
-	q := store.UsageQuery{From: from, To: to, User: artel.OwnerOf(ctx), By: []store.UsageField{by}}
+	q := store.UsageQuery{From: from, To: to, User: artel.OwnerOf(ctx), By: by}
 	if access.Require(ctx, store.ScopeAdmin) == nil {
 		q.User = ""
 	}

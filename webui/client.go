@@ -15,12 +15,14 @@ type Client struct {
 	Code  string
 }
 
-// clients returns the snippets for a server address and a service. keyed means
-// that the gateway requires a key.
-func clients(address, service string, keyed bool) []Client {
-	key, envKey := "any", ""
-	if keyed {
-		key, envKey = "YOUR_KEY", "env_key = \"ARTEL_KEY\"\n"
+// clients returns the snippets for a server address, a service and a key. Without a
+// key any is accepted.
+func clients(address, service, key string) []Client {
+	envKey := ""
+	if key == "" {
+		key = "any"
+	} else {
+		envKey = "env_key = \"ARTEL_KEY\" # export ARTEL_KEY=" + key + "\n"
 	}
 	fill := strings.NewReplacer(
 		"{address}", address, "{key}", key, "{service}", strconv.Quote(service), "{shell}", quoteShell(service), "{env_key}", envKey,

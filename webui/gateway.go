@@ -172,11 +172,16 @@ func (ui *handler) gateway(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.Title = locale(r).Say(phrase.PageGateway, nil)
+	key := ""
+	if len(q.Keys) > 0 || !ui.app.Access.Open() {
+		key = "YOUR_KEY"
+	}
 	ui.show(w, r, http.StatusOK, "gateway.html", struct {
 		frame
 		Requests Requests
 		Clients  []Client
-	}{f, q, clients(peer.Of(r).URL(), string(f.Models.Chosen().ID), len(q.Keys) > 0)})
+		Keyed    bool // programs need a key
+	}{f, q, clients(peer.Of(r).URL(), string(f.Models.Chosen().ID), key), key != ""})
 }
 
 // logPause is the minimum time between two updates of the live list.

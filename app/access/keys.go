@@ -100,15 +100,15 @@ func (ks *Keys) valid(op string, v store.GatewayKey, before time.Time) error {
 	case v.Services != nil && len(v.Services) == 0:
 		return artel.Errorf(artel.Invalid, op, "services", "a key without any service is of no use; name some, or leave services out for all")
 	case l.Requests < 0 || l.Requests > maxRate:
-		return artel.Errorf(artel.Invalid, op, "requests_per_minute", "want a number from 1 to %d, or 0 for no limit", maxRate)
+		return artel.Errorf(artel.Invalid, op, "requests_per_minute", "the requests a minute can be 1 to %d, or 0 for no limit", maxRate)
 	case l.Tokens < 0 || l.Tokens > maxTokens:
-		return artel.Errorf(artel.Invalid, op, "tokens_per_minute", "want a number from 1 to %d, or 0 for no limit", int64(maxTokens))
+		return artel.Errorf(artel.Invalid, op, "tokens_per_minute", "the tokens a minute can be 1 to %d, or 0 for no limit", int64(maxTokens))
 	case l.Concurrent < 0 || l.Concurrent > maxRate:
-		return artel.Errorf(artel.Invalid, op, "concurrent", "want a number from 1 to %d, or 0 for no limit", maxRate)
+		return artel.Errorf(artel.Invalid, op, "concurrent", "the requests at once can be 1 to %d, or 0 for no limit", maxRate)
 	case b != store.Budget{} && (math.IsNaN(b.USD) || b.USD <= 0 || b.USD > maxUSD || b.Period != store.PerDay && b.Period != store.PerMonth):
-		return artel.Errorf(artel.Invalid, op, "budget", "want usd above 0 and up to %d, and period day or month", maxUSD)
+		return artel.Errorf(artel.Invalid, op, "budget", "a budget is above 0 and up to %d US dollars, in each day or month", maxUSD)
 	case !v.ExpiresAt.IsZero() && !v.ExpiresAt.Equal(before) && !v.ExpiresAt.After(ks.core.now()):
-		return artel.Errorf(artel.Invalid, op, "expires_at", "want a time in the future")
+		return artel.Errorf(artel.Invalid, op, "expires_at", "the end of a key is a time in the future")
 	}
 	if ks.check == nil {
 		return nil

@@ -66,6 +66,7 @@ type Config struct {
 	Files       FileOptions
 	Access      access.Options // who may use the deployment
 	UserLimits  meter.UserLimits
+	UserRuns    int                // how many runs of a user are at work at once; 0: any number
 	OnUsage     func(meter.Record) // is called for each paid call; may be nil
 	FileKeys    []store.GatewayKey // keys of the gateway that the configuration has
 	Background  run.BackgroundTasks
@@ -365,7 +366,7 @@ func newCore(c Config) (*core, error) {
 		Store: k.store, Blobs: k.blobs, PDF: k.pdf, Events: k.events, Artifacts: k.artifacts, Renditions: k.renditions, Services: k.services, Caller: k.caller,
 		Engine:   agent.New(k.contexts, k.tools.BuiltIn, k.caller, k.now),
 		Pipeline: k.contexts, Settings: k.settings.Reader, Tools: k.tools, Env: k.env(), Permissions: c.Permissions, Background: c.Background,
-		Placement: c.Options.Context.Placement, Machine: c.Options.Context.Machine, Locale: k.locale, Logger: k.logger, Now: k.now, OnRun: c.OnRun,
+		Placement: c.Options.Context.Placement, Machine: c.Options.Context.Machine, Locale: k.locale, Logger: k.logger, Now: k.now, OnRun: c.OnRun, MostRuns: c.UserRuns,
 		MayWork: func(ctx context.Context, o artel.Owner) error { return k.access.MayWork(ctx, o) },
 	})
 	k.access = access.New(access.Config{

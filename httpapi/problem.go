@@ -24,6 +24,7 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/run"
 )
 
 // A Problem is an RFC 9457 error with a code for programs.
@@ -120,6 +121,8 @@ func (f *server) problem(ctx context.Context, err error) error {
 		}
 	}
 	switch code {
+	case run.CodeRunLimit:
+		return newProblem(http.StatusTooManyRequests, code, err.Error())
 	case form.CodeMalformed:
 		p = newProblem(http.StatusBadRequest, code, err.Error())
 	case app.CodeStale:

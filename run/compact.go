@@ -33,6 +33,9 @@ func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run,
 	err = rs.startRun(ctx, func(tx store.Tx, conversation artel.Conversation) error {
 		var err error
 		if active, err = tx.Runs.Active(c); errors.Is(err, artel.NotFound) {
+			if err := rs.takeSlot(registered, c, false); err != nil {
+				return err
+			}
 			return job.startCompaction(tx, conversation)
 		}
 		if err == nil && active.Purpose == artel.RunAnswers {

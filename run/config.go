@@ -60,6 +60,10 @@ type Config struct {
 	// MayWork returns why no run may be started or resumed for an owner, of kind Denied;
 	// nil: all may.
 	MayWork func(context.Context, artel.Owner) error
+	// MostRuns is how many runs of an owner this process works on at once; 0: any number.
+	// More are refused with [CodeRunLimit], and queued ones wait. Subagents belong to the
+	// run that asked them. Runs that this process takes over continue in any case.
+	MostRuns int
 	// OnRun is called when work on a run begins in this process. It returns the context
 	// of the work and a function that is called with the run at its end. nil: not called.
 	OnRun func(context.Context, artel.Run) (context.Context, func(artel.Run))

@@ -70,6 +70,7 @@ func (x *execution) execute(whole context.Context) {
 
 // ended starts what waits for the end of the run.
 func (x *execution) ended(ctx context.Context) {
+	x.runs.freeSlot(x.run.ID)
 	x.runs.startNext(context.WithoutCancel(ctx), x.owner, x.run.Conversation)
 	x.makeTitle(ctx)
 }

@@ -208,6 +208,12 @@ func (rs *Runs) startNext(ctx context.Context, owner artel.Owner, c artel.Conver
 		if errors.Is(err, errRegistered) {
 			return // the caller that has it calls startNext
 		}
+		if err == nil {
+			if err := rs.takeSlot(active, c, true); err != nil {
+				rs.unregister(active)
+				return // the end of another run of the owner calls startNext
+			}
+		}
 		if err != nil {
 			if artel.KindOf(err) != artel.Unavailable { // otherwise the server is stopping, and its next start continues
 				rs.config.Logger.ErrorContext(ctx, "a queued message could not be started; the next start of the server tries again", "conversation", c, "err", err)

@@ -89,6 +89,7 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 	case err != nil:
 		return err
 	}
+	rs.keepSlot(active)
 	stopped, err := rs.refused(ctx, l)
 	if err != nil {
 		rs.unregister(active)

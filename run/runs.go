@@ -36,6 +36,8 @@ type Runs struct {
 	mu     sync.Mutex
 	active map[artel.RunID]*activeRun // runs of this process
 	closed bool
+	// Conversations whose queued messages wait until their owner has a run less at work.
+	waiting map[artel.Owner]map[artel.ConversationID]bool
 	wg     sync.WaitGroup // counts active
 }
 
@@ -45,6 +47,7 @@ type activeRun struct {
 	cancel   context.CancelCauseFunc
 	done     chan struct{}
 	retrying *artel.Retrying // of its current model call; guarded by [Runs]
+	slot     bool            // it counts towards [Config.MostRuns]; guarded by [Runs]
 }
 
 // setRetrying notes that the run's model call is being retried; nil: it is not.
@@ -87,7 +90,7 @@ var (
 
 // New returns the runs of a deployment.
 func New(k Config) *Runs {
-	return &Runs{config: &k, holder: rand.Text(), active: map[artel.RunID]*activeRun{}}
+	return &Runs{config: &k, holder: rand.Text(), active: map[artel.RunID]*activeRun{}, waiting: map[artel.Owner]map[artel.ConversationID]bool{}}
 }
 
 // Input is a user message.
@@ -141,6 +144,9 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 			} else if wait {
 				return job.enqueue(tx, conversation, message, in, media)
 			}
+		}
+		if err := rs.takeSlot(active, c, false); err != nil {
+			return err
 		}
 		job.run.State = artel.RunRunning // an earlier attempt of the transaction may have queued it
 		return job.start(tx, conversation, message, in, media)
@@ -296,6 +302,7 @@ func (rs *Runs) register(ctx context.Context, id artel.RunID) (*activeRun, error
 func (rs *Runs) unregister(a *activeRun) {
 	rs.mu.Lock()
 	delete(rs.active, a.id)
+	rs.free(a)
 	rs.mu.Unlock()
 	a.cancel(nil)
 	close(a.done)

@@ -349,6 +349,7 @@ var statuses = map[artel.Kind]int{
 // text of the error, without operation and subject.
 var explanations = map[string]phrase.Key{
 	run.CodeRunActive:          phrase.PageRunActive,
+	run.CodeRunLimit:           phrase.PageRunLimit,
 	run.CodePermissionResolved: phrase.PageDecided,
 	app.CodeStale:              phrase.PageStale,
 	settings.CodeAgentReadOnly: phrase.PageAgentsReadOnly,
@@ -366,8 +367,12 @@ func (ui *handler) explain(r *http.Request, err error) (int, string) {
 		ui.o.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "err", err)
 		return statuses[kind], locale(r).Say(phrase.PageOurFault, nil)
 	}
+	status := statuses[kind]
+	if artel.CodeOf(err) == run.CodeRunLimit {
+		status = http.StatusTooManyRequests
+	}
 	if k, ok := explanations[artel.CodeOf(err)]; ok {
-		return statuses[kind], locale(r).Say(k, nil)
+		return status, locale(r).Say(k, nil)
 	}
 	if e, ok := errors.AsType[*artel.Error](err); ok && e.Err != nil {
 		return statuses[kind], e.Err.Error()

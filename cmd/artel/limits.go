@@ -14,6 +14,7 @@ type limitsConfig struct {
 	User struct {
 		Tokens int64   `yaml:"tokens_per_day"`  // of requests and answers, in each UTC day
 		USD    float64 `yaml:"dollars_per_day"` // in each UTC day
+		Runs   int     `yaml:"runs"`            // at work at once
 	} `yaml:"user"` // of each user
 	Key keyLimits `yaml:"key"` // of each key of the gateway without limits of its own
 }
@@ -61,7 +62,7 @@ const maxBudget = 1_000_000
 func (l limitsConfig) check() error {
 	u := l.User
 	switch {
-	case u.Tokens < 0, !(u.USD >= 0), u.USD > maxBudget:
+	case u.Tokens < 0, u.Runs < 0, !(u.USD >= 0), u.USD > maxBudget:
 		return fmt.Errorf("limits.user: want numbers from 0, and dollars_per_day up to %d", maxBudget)
 	}
 	return l.Key.check("limits.key")

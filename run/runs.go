@@ -38,7 +38,7 @@ type Runs struct {
 	closed bool
 	// Conversations whose queued messages wait until their owner has a run less at work.
 	waiting map[artel.Owner]map[artel.ConversationID]bool
-	wg     sync.WaitGroup // counts active
+	wg      sync.WaitGroup // counts active
 }
 
 type activeRun struct {

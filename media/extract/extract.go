@@ -70,6 +70,7 @@ const (
 	OmitMedia    Omission = "sound and video clips"
 	OmitScan     Omission = "pages that are only pictures"
 	OmitPart     Omission = "unreadable parts"
+	OmitFile     Omission = "attached files"
 	OmitEncoding Omission = "characters that do not decode"
 )
 

@@ -26,6 +26,9 @@ func readPDF(src *source, o *out) (err error) {
 		}
 	}()
 	o.pages = doc.pages
+	if err := sayAttached(doc, o); err != nil {
+		return err
+	}
 	w := &pdfWriter{o: o}
 	var waiting []*pdfLines
 	for n := range doc.pages {
@@ -63,6 +66,30 @@ func readPDF(src *source, o *out) (err error) {
 	return nil
 }
 
+// sayAttached names the files that are attached to a document, which are not in its text.
+func sayAttached(doc *openPDF, o *out) error {
+	names, n, err := doc.attached()
+	if err != nil || n == 0 {
+		return err
+	}
+	o.omit(OmitFile, n)
+	for i, name := range names {
+		name = strings.Join(strings.Fields(strings.ToValidUTF8(artel.Visible(name), "\uFFFD")), " ")
+		if name = artel.Shorten(strings.NewReplacer("--", "- -", ">", "›").Replace(name), maxName); name == "" {
+			name = "a file without a name"
+		}
+		names[i] = name
+	}
+	if n > len(names) {
+		names = append(names, fmt.Sprintf("and %d more", n-len(names)))
+	}
+	o.comment("attached files, whose content is not in this text: " + strings.Join(names, ", "))
+	return nil
+}
+
+// maxName is how many bytes of the name of an attached file are shown.
+const maxName = 200
+
 // doubtPDF records whether the text of a PDF that was read is doubtful.
 func (o *out) doubtPDF() {
 	if n := o.omitted[OmitGlyph]; n*5 > o.shown {
@@ -76,7 +103,9 @@ func (o *out) doubtPDF() {
 type openPDF struct {
 	pages int
 	page  func(n int) (pdf.Page, error)
-	close func() error
+	// attached returns names of attached files, and how many there are.
+	attached func() ([]string, int, error)
+	close    func() error
 }
 
 // openWith opens a PDF with an engine, or with one of its own if there is none.
@@ -91,9 +120,10 @@ func openWith(ctx context.Context, engine *pdf.Engine, src *source) (*openPDF, e
 		return nil, errors.Join(err, end())
 	}
 	return &openPDF{
-		pages: doc.Pages(),
-		page:  func(n int) (pdf.Page, error) { return doc.Page(ctx, n) },
-		close: func() error { return errors.Join(doc.Close(), end()) },
+		pages:    doc.Pages(),
+		page:     func(n int) (pdf.Page, error) { return doc.Page(ctx, n) },
+		attached: func() ([]string, int, error) { return doc.Attached(ctx) },
+		close:    func() error { return errors.Join(doc.Close(), end()) },
 	}, nil
 }
 

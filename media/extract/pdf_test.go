@@ -193,6 +193,19 @@ func TestPDFComments(t *testing.T) {
 	}
 }
 
+// TestPDFAttachedFiles says that files which are attached to a document are named at the head.
+func TestPDFAttachedFiles(t *testing.T) {
+	doc := pdfOf("BT /F 10 Tf 50 700 Td (the invoice) Tj ET", helvetica,
+		"20 0 obj<</Type/Filespec/F(factur-x.xml)/UF(factur-x.xml)/EF<</F 22 0 R>>>>endobj",
+		"21 0 obj<</Type/Filespec/F(x)/UF<FEFF8D26002D002D003E0020000A0062>/EF<</F 22 0 R>>>>endobj",
+		"22 0 obj<</Type/EmbeddedFile/Length 4>>stream\n<a/>\nendstream endobj")
+	doc = bytes.Replace(doc, []byte("/Type/Catalog"), []byte("/Type/Catalog/Names<</EmbeddedFiles<</Names[(a)20 0 R(b)21 0 R]>>>>"), 1)
+	want := "<!-- attached files, whose content is not in this text: factur-x.xml, 账- -› b -->\n\n<!-- page 1 -->\n\nthe invoice\n\n<!-- left out: 2 attached files -->\n"
+	if x := textOf(t, doc, asType(typePDF), Options{}); x.Text != want {
+		t.Errorf("got %q\nwant %q", x.Text, want)
+	}
+}
+
 // TestPDFBeginsLate says that bytes before the header, and a missing end, are no obstacle.
 func TestPDFBeginsLate(t *testing.T) {
 	doc := pdfOf("BT /F 10 Tf 50 700 Td (here) Tj ET", helvetica)

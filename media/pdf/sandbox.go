@@ -21,7 +21,7 @@ import (
 )
 
 // pdfiumDigest is the SHA-256 of what scripts/pdfium made of pdfium, unpacked.
-const pdfiumDigest = "bcb2e3b6a0e4f8470bd56e83fb53a9df34daf7d2bebace94cce2184be5b778e1"
+const pdfiumDigest = "7fa0b441c09ade6c30ca9b338cc944daed3f361c50e94c96791cf41e7367d3a7"
 
 const pageSize = 64 << 10 // bytes of a page of WebAssembly memory
 

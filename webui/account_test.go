@@ -111,6 +111,9 @@ func TestAccountForms(t *testing.T) {
 	t.Parallel()
 	s := inhabited(t)
 	r := s.enter(t, "ann@example.org", accountPassword, "en")
+	if home := r.get("/"); !strings.Contains(home, `<bdi class="clip">Ann</bdi>`) || !strings.Contains(home, `action="/logout"`) {
+		t.Error("the sidebar does not say who is logged in")
+	}
 	status, text := r.post("/account", "name", "Anna")
 	r.shows("a name", status, 200, text, `value="Anna"`)
 	status, text = r.post("/account/tokens", "token", "ci", "scope", "read", "days", "90")

@@ -422,13 +422,17 @@ type frame struct {
 	Current artel.ConversationID
 	Models  Models
 	Toast   *Toast
-	Admin   bool // who asks may manage the deployment
+	Admin   bool   // who asks may manage the deployment
+	Who     string // the name of who is logged in; "": no login is needed
 }
 
 func (ui *handler) frame(r *http.Request, current artel.ConversationID) (frame, error) {
 	f := frame{
 		Lang: string(locale(r)), Prefs: prefsOf(r), Version: ui.o.Version, Current: current,
 		Models: ui.models(r), Admin: access.Require(r.Context(), store.ScopeAdmin) == nil,
+	}
+	if a, ok := access.Of(r.Context()); ok && !ui.app.Access.Open() {
+		f.Who = a.Name
 	}
 	var err error
 	f.List, err = ui.conversations(r, current)

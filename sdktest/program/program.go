@@ -21,6 +21,14 @@ import (
 // environment configures a service.
 func Start(t testing.TB, root, config string) string {
 	t.Helper()
+	url, _ := StartAt(t, root, config, "127.0.0.1:0")
+	return url
+}
+
+// StartAt is Start for an address to listen on. setup is where the first administrator
+// is made, "" if the server asks for none.
+func StartAt(t testing.TB, root, config, address string) (url, setup string) {
+	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "artel.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -33,7 +41,7 @@ func Start(t testing.TB, root, config string) string {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	serve := exec.CommandContext(ctx, binary, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "data"), "--config", file)
+	serve := exec.CommandContext(ctx, binary, "serve", "--addr", address, "--data", filepath.Join(dir, "data"), "--config", file)
 	serve.Env = append(os.Environ(), "OLLAMA_HOST=127.0.0.1:1", "OPENAI_API_KEY=", "ANTHROPIC_API_KEY=", "GEMINI_API_KEY=", "OPENROUTER_API_KEY=")
 	serve.Cancel = func() error { return serve.Process.Signal(os.Interrupt) }
 	var log strings.Builder
@@ -54,11 +62,14 @@ func Start(t testing.TB, root, config string) string {
 	})
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
+		if _, at, ok := strings.Cut(lines.Text(), "set up at "); ok {
+			setup = at
+		}
 		if _, url, ok := strings.Cut(lines.Text(), "listening on "); ok {
 			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return url
+			return url, setup
 		}
 	}
 	t.Fatal("the server does not start")
-	return ""
+	return "", ""
 }

@@ -53,7 +53,11 @@ func readEPUB(src *source, o *out) error {
 		if err != nil {
 			return err
 		}
-		err = writeHTML(a.budget, o, &xhtmlReader{r: r})
+		if text, known := decoded(r); known {
+			err = writeHTML(a.budget, o, &xhtmlReader{r: text})
+		} else {
+			o.omit(OmitPart, 1)
+		}
 		_ = r.Close()
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ package extract
 import (
 	"cmp"
 	"encoding/xml"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,7 @@ type odt struct {
 	styles   map[string]*odtStyle
 	lists    map[string][10]bool // which levels of a list style are numbered
 	notes    notes
+	margins  []*node // headers and footers of page styles
 	inList   bool
 	formulas int // read from embedded objects
 }
@@ -60,8 +62,27 @@ func readODT(src *source, o *out) error {
 		return err
 	}
 	o.endCode()
+	d.writeMargins()
 	o.writeNotes(&d.notes)
 	return nil
+}
+
+// writeMargins writes the distinct paragraphs of headers and footers.
+func (d *odt) writeMargins() {
+	var seen []string
+	for _, m := range d.margins {
+		paragraphs(m, func(p *node) {
+			s := d.inline(d.spans(p, span{}))
+			if s == "" || slices.Contains(seen, s) || len(seen) > 100 {
+				return
+			}
+			if len(seen) == 0 {
+				d.o.comment("headers and footers")
+			}
+			seen = append(seen, s)
+			d.o.block(guardLines(s))
+		})
+	}
 }
 
 // part reads the styles and writes the blocks of a part.
@@ -73,6 +94,12 @@ func (d *odt) part(name string) error {
 			body = body || strings.HasSuffix(e.Name.Space, ":office:1.0")
 			return nil
 		case "style", "list-style", "p", "h", "list", "table", "frame", "tracked-changes":
+		case "header", "footer", "header-left", "footer-left", "header-first", "footer-first": // of a page style
+			n, err := x.subtree(e)
+			if err == nil && n.attr("display") != "false" && len(d.margins) < maxRelations {
+				d.margins = append(d.margins, n)
+			}
+			return err
 		default:
 			return nil
 		}
@@ -361,7 +388,7 @@ func (d *odt) pieces(n *node, look span) []span {
 			*text = cmp.Or(strings.Join(parts, "  \n"), "(empty)")
 			spans = append(spans, raw("[^"+label+"]"))
 		case "annotation":
-			d.omit(OmitHidden, 1)
+			spans = append(spans, d.comment(k))
 		case "frame":
 			spans = append(spans, d.frame(k, look)...)
 		default:
@@ -369,6 +396,18 @@ func (d *odt) pieces(n *node, look span) []span {
 		}
 	}
 	return spans
+}
+
+// comment keeps what a reviewer says, and returns the mark of it.
+func (d *odt) comment(k *node) span {
+	label, text := d.notes.add("c")
+	var parts []string
+	if c := k.kid("creator"); c != nil {
+		parts = append(parts, "Comment by "+escape(tidy(c.allText()))+":")
+	}
+	paragraphs(k, func(p *node) { parts = append(parts, d.inline(d.spans(p, span{}))) })
+	*text = cmp.Or(strings.Join(parts, " "), "(empty)")
+	return raw("[^" + label + "]")
 }
 
 func (d *odt) frame(k *node, look span) []span {

@@ -18,7 +18,8 @@ import (
 type rtfState struct {
 	look    span
 	skip    bool
-	skipUC  int // characters that stand for one of Unicode where that is not read
+	twice   bool // in a group with the same text twice, of which only ud is read
+	skipUC  int  // characters that stand for one of Unicode where that is not read
 	hidden  bool
 	deleted bool // by tracked changes
 	fonts   bool // it is the table of fonts
@@ -27,10 +28,8 @@ type rtfState struct {
 	outline int       // the level of a heading from 1, or 0
 	field   *rtfField // the innermost one
 	code    bool      // the text is the code of the field
+	item    bool      // the text is an item of the field
 }
-
-// An rtfField is a field, such as a link.
-type rtfField struct{ code strings.Builder }
 
 // An rtfAside is a footnote, a text box or a header while it is read.
 type rtfAside struct {
@@ -154,6 +153,12 @@ func (r *rtf) text(s string) {
 	if r.state.skip {
 		return
 	}
+	if r.state.item {
+		if items := r.state.field.items; len(items[len(items)-1]) < 8192 {
+			items[len(items)-1] += s
+		}
+		return
+	}
 	if r.state.code {
 		if c := &r.state.field.code; c.Len() < 8192 {
 			c.WriteString(s)
@@ -267,10 +272,16 @@ func (r *rtf) word(word string, value int, has bool) {
 		})
 	case "deleted":
 		r.state.deleted = on
+	case "upr": // the same text twice: in a charset, and in Unicode as ud
+		r.state.twice, r.state.skip = !r.state.skip, true
+	case "ud":
+		if r.state.twice {
+			r.state.twice, r.state.skip = false, false
+		}
 	case "shppict":
 		r.state.skip = false
 	case "field":
-		r.state.field = &rtfField{}
+		r.state.field = &rtfField{result: rtfNoResult}
 	case "fldinst":
 		if r.state.field != nil {
 			r.state.skip, r.state.code = false, true
@@ -279,6 +290,14 @@ func (r *rtf) word(word string, value int, has bool) {
 		if r.state.code = false; r.state.field != nil && r.state.look.link == "" {
 			r.state.look.link = fieldLink(r.state.field.code.String())
 		}
+		if f := r.state.field; f != nil {
+			if text, ok := f.chosen(); ok {
+				r.text(text)
+				r.state.skip = true
+			}
+		}
+	case "fftype", "ffres", "ffdefres", "ffl":
+		r.formField(word, value)
 	case "footnote":
 		r.footnote()
 	case "ftnalt": // a footnote that is an endnote

@@ -66,6 +66,15 @@ func TestStrange(t *testing.T) {
 		{"escapes in a sheet", typeXLSX, excelFile(t, `<row r="1"><c r="A1" t="inlineStr"><is><t>one_x000D_
 two_x005F_x000D_ 中_x4E2D_ _xZZZZ_</t></is></c></row>`), "## One | 一\n\n| | A |\n| --- | --- |\n| 1 | one<br>two_x000D\\_ 中中 \\_xZZZZ\\_ |\n\n## Two (hidden)\n"},
 		{"paragraphs of a frame", typeODT, odtOf(t, `<text:p>Before<draw:frame><draw:text-box><text:p>one</text:p><text:p>two</text:p></draw:text-box></draw:frame>after</text:p>`), "Before  \none  \ntwo  \nafter\n"},
+		{"a comment", typeODT, odtOf(t, `<text:p>so<office:annotation><dc:creator>Ann</dc:creator><dc:date>2026-01-02</dc:date><text:p>Is</text:p><text:p>it?</text:p></office:annotation> it is</text:p>`), "so[^c1] it is\n\n[^c1]: Comment by Ann: Is it?\n"},
+		{"headers and footers", typeODT, packed(
+			t, "styles.xml", `<office:document-styles`+odtNS+`><office:master-styles><style:master-page><style:header><text:p>Secret</text:p></style:header><style:footer><text:p>Page 1</text:p></style:footer><style:header-left style:display="false"><text:p>never</text:p></style:header-left></style:master-page><style:master-page><style:header><text:p>Secret</text:p></style:header></style:master-page></office:master-styles></office:document-styles>`,
+			"content.xml", `<office:document-content`+odtNS+`><office:body><office:text><text:p>Text</text:p></office:text></office:body></office:document-content>`,
+		), "Text\n\n<!-- headers and footers -->\n\nSecret\n\nPage 1\n"},
+		{"a chapter in another charset", typeEPUB, bookOf(t, "<?xml version=\"1.0\" encoding=\"iso-8859-1\"?><html><body><p>caf\xe9</p></body></html>"), "<!-- chapter 1 -->\n\ncafé\n"},
+		{"a chapter in UTF-16", typeEPUB, bookOf(t, "\xff\xfe<\x00p\x00>\x00\xe9\x00<\x00/\x00p\x00>\x00"), "<!-- chapter 1 -->\n\né\n"},
+		{"text in a charset and in Unicode", typeRTF, []byte(`{\rtf1\ansi before {\upr{caf?}{\*\ud{caf\u233?}}} after{\info{\title{\upr{x}{\*\ud{hidden}}}}}\par}`), "before café after\n"},
+		{"fields of a form", typeRTF, []byte(`{\rtf1 choose {\field{\*\fldinst { FORMDROPDOWN {\*\formfield{\fftype2\ffres1{\*\ffname D}{\*\ffl one}{\*\ffl two}}}}}{\fldrslt }} and {\field{\*\fldinst FORMCHECKBOX {\*\formfield{\fftype1\ffres25\ffdefres1}}}{\fldrslt }} or {\field{\*\fldinst FORMDROPDOWN {\*\formfield{\fftype2{\*\ffl first}}}}{\fldrslt first}}\par}`), "choose two and ☒ or first\n"},
 		{"paragraphs of a shape", typeODT, odtOf(t, `<text:p>Before<draw:custom-shape><text:p>one</text:p><text:p>two</text:p></draw:custom-shape>after</text:p>`), "Before  \none  \ntwo  \nafter\n"},
 		{"headings in a cell", typeODT, odtOf(t, `<table:table><table:table-row><table:table-cell><text:h>Head</text:h><text:p>text</text:p></table:table-cell><table:table-cell><text:p>b</text:p></table:table-cell></table:table-row></table:table>`), "| Head<br>text | b |\n| --- | --- |\n"},
 		{"ruby", typeODT, odtOf(t, `<text:p><text:ruby><text:ruby-base>漢字</text:ruby-base><text:ruby-text>かんじ</text:ruby-text></text:ruby></text:p>`), "漢字(かんじ)\n"},

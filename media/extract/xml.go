@@ -4,10 +4,12 @@ package extract
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +28,35 @@ type xmlReader struct {
 	tokens *tokenReader
 	closer io.Closer
 	depth  int
+}
+
+// declared finds the charset in the declaration of an XML document.
+var declared = regexp.MustCompile(`^\s*<\?xml\s[^>]*?\bencoding\s*=\s*["']([^"'<>]{1,40})["']`)
+
+// decoded returns the text of an XML document in UTF-8, by its byte order mark or its
+// declaration. known is false if the declared charset is not known.
+func decoded(r io.Reader) (text io.Reader, known bool) {
+	head := bufio.NewReaderSize(r, 4<<10)
+	begin, _ := head.Peek(1 << 10)
+	switch {
+	case bytes.HasPrefix(begin, []byte("\xFF\xFE")), bytes.HasPrefix(begin, []byte("\xFE\xFF")):
+		return transform.NewReader(head, unicode.UTF16(unicode.BigEndian, unicode.UseBOM).NewDecoder()), true
+	case bytes.HasPrefix(begin, []byte("\xEF\xBB\xBF")):
+		_, _ = head.Discard(3)
+		return head, true
+	}
+	m := declared.FindSubmatch(begin)
+	if m == nil {
+		return head, true
+	}
+	enc, err := htmlindex.Get(string(m[1]))
+	if err != nil {
+		return nil, false
+	}
+	if name, _ := htmlindex.Name(enc); strings.HasPrefix(name, "utf-16") {
+		return head, true // its declaration would not be readable
+	}
+	return enc.NewDecoder().Reader(head), true
 }
 
 func newXMLReader(r io.Reader, c io.Closer, b *budget) *xmlReader {

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -308,8 +310,22 @@ func httpServer(h http.Handler, log *slog.Logger) *http.Server {
 		ReadHeaderTimeout: 10 * time.Second, // TLS too
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:          stdlog.New(httpErrors{log}, "", 0),
 	}
+}
+
+// httpErrors logs what net/http complains of: failed handshakes, which every scanner of
+// ports causes, at the level debug, and the rest as warnings.
+type httpErrors struct{ log *slog.Logger }
+
+// Write implements [io.Writer]. net/http writes one message at a time.
+func (w httpErrors) Write(p []byte) (int, error) {
+	level, text := slog.LevelWarn, strings.TrimSpace(string(p))
+	if strings.HasPrefix(text, "http: TLS handshake error") {
+		level = slog.LevelDebug
+	}
+	w.log.Log(context.Background(), level, text)
+	return len(p), nil
 }
 
 // watchData returns an error if the database file is no longer at its path:

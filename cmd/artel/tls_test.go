@@ -216,3 +216,30 @@ func TestToTLS(t *testing.T) {
 		t.Errorf("a form: got %d", w.Code)
 	}
 }
+
+// TestHandshakeErrorsAreQuiet: what a scanner of ports causes is no warning, and other
+// complaints of net/http are.
+func TestHandshakeErrorsAreQuiet(t *testing.T) {
+	var said bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	h := httptest.NewUnstartedServer(http.NotFoundHandler())
+	h.Config = httpServer(http.NotFoundHandler(), log)
+	h.StartTLS()
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", h.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write([]byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = c.Read(make([]byte, 1024)) // until the server has refused
+	_ = c.Close()
+	h.Close()
+	if said.Len() > 0 {
+		t.Errorf("logged: %s", said.String())
+	}
+	h.Config.ErrorLog.Print("http: superfluous response.WriteHeader call")
+	if !strings.Contains(said.String(), "level=WARN") || !strings.Contains(said.String(), "superfluous") {
+		t.Errorf("logged: %q", said.String())
+	}
+}

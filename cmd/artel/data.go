@@ -30,7 +30,10 @@ const standbyEvery = 100 * time.Millisecond
 // errInUse reports that another process has locked a data directory.
 var errInUse = errors.New("another server uses this data directory")
 
-const databaseFile = "artel.db"
+const (
+	databaseFile = "artel.db"
+	lockFile     = "lock" // locked by the process that uses the data directory
+)
 
 // blobDir is the folder of the blobs.
 func (o serverOptions) blobDir() string {
@@ -56,7 +59,7 @@ func (s *server) openData(ctx context.Context, o serverOptions) (store.Store, bl
 		return nil, nil, artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be made: %w", err)
 	}
 	warnOfWriters(o.data, o.log)
-	lock := flock.New(filepath.Join(o.data, "lock"))
+	lock := flock.New(filepath.Join(o.data, lockFile))
 	held, err := lock.TryLock()
 	if !held && err == nil && o.standby {
 		o.log.Info("another server uses the data directory; this one waits and takes over when it ends", "data", o.data)
@@ -69,6 +72,9 @@ func (s *server) openData(ctx context.Context, o serverOptions) (store.Store, bl
 		return nil, nil, artel.Errorf(artel.Conflict, "serve", o.data, "%w; stop it, or choose another with --data", errInUse)
 	}
 	s.close = append(s.close, lock.Unlock)
+	if err := removeFile(filepath.Join(o.data, addressFile)); err != nil { // of a killed server
+		return nil, nil, artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be written: %w", err)
+	}
 	// Remove the spool files of a killed server.
 	spool := o.spoolDir()
 	if err := errors.Join(os.RemoveAll(spool), os.Mkdir(spool, 0o700)); err != nil {

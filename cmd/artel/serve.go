@@ -119,6 +119,7 @@ func (s *server) announce(at net.Addr, o serverOptions, ready func(url, setup st
 	if !s.app.Access.Open() && !s.app.Access.HasUsers() {
 		setup = scheme + o.config.setupHost(at) + o.config.prefix() + setupPath(s.app.Access.NewSetupCode())
 	}
+	s.publishAddress(o.data, scheme, at)
 	ready(scheme+at.String()+o.config.prefix(), setup)
 }
 

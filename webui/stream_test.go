@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/webui/webuitest"
 )
 
 // dictated is a model that writes what a test dictates, piece by piece. The
@@ -110,6 +112,35 @@ func TestStreaming(t *testing.T) {
 	b.Do(click("#to-end"))
 	b.Until(atEnd + ` && document.getElementById("to-end").hidden`)
 	b.sameAnew()
+}
+
+// A turn of the wheel by less than what counts as the end leaves the end, although
+// the answer grows.
+func TestScrollingUpALittle(t *testing.T) {
+	t.Parallel()
+	pieces, answers := dictated()
+	_, b := openSite(t, setup{model: answers}, 1280, 800)
+	b.send("go")
+	for _, piece := range split(prose + blocks + prose + blocks + prose + blocks) {
+		pieces <- piece
+	}
+	b.Until(`document.querySelectorAll(".writing table").length === 3`)
+	b.Until(atEnd + ` && document.getElementById("scroller").scrollTop > 300`)
+	b.Do(webuitest.Command(input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseWheel", X: 640, Y: 300, DeltaX: .01, DeltaY: -40}))
+	b.Until("!" + atEnd + ` && !document.getElementById("to-end").hidden`)
+	b.Script(`window.mark = document.querySelectorAll(".writing .block")[6]; window.top0 = mark.getBoundingClientRect().top`)
+	for _, piece := range split(prose + blocks) {
+		pieces <- piece
+	}
+	b.Until(`document.querySelectorAll(".writing table").length === 4`)
+	if moved := eval[float64](b, `mark.getBoundingClientRect().top - top0`); moved != 0 {
+		t.Errorf("what the reader looks at moved by %v pixels", moved)
+	}
+	b.Do(webuitest.Command(input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseWheel", X: 640, Y: 300, DeltaX: .01, DeltaY: 30_000}))
+	b.Until(atEnd + ` && document.getElementById("to-end").hidden`)
+	close(pieces)
+	b.rest()
+	b.Until(atEnd)
 }
 
 // What a model thinks is told apart and does not make the answer flicker.

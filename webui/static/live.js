@@ -15,19 +15,36 @@ export function follow() {
   const offline = document.getElementById("offline");
   const toEnd = document.getElementById("to-end");
 
-  // The reader is at the end until they scroll up, and again after scrolling
-  // back. Scrolling caused by layout changes does not count.
-  let atEnd = true, top = 0;
+  // The reader is at the end until they scroll up, by hand even a little, and again
+  // after scrolling back. Small movements caused by layout changes do not count.
+  let atEnd = true, top = 0, byHand = false, own = -1;
   const goToEnd = () => {
     atEnd = true; // also if more comes before the browser tells of the scrolling
     scroller.scrollTop = scroller.scrollHeight;
+    own = scroller.scrollTop;
   };
   scroller.addEventListener("scroll", () => {
-    const close = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < near;
-    atEnd = close || atEnd && scroller.scrollTop >= top;
+    const left = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
+    const up = scroller.scrollTop < top && left >= 1;
+    const byReader = scroller.scrollTop !== own;
+    if (byReader && up && (byHand || left >= near)) atEnd = false;
+    if (byReader && !up && left < near) {
+      atEnd = true;
+      byHand = false;
+    }
+    own = -1;
     top = scroller.scrollTop;
     toEnd.hidden = atEnd;
   }, { passive: true });
+  // The wheel leaves the end at once: the next piece of an answer, which may come
+  // before the scrolling, would take the reader back.
+  scroller.addEventListener("wheel", (event) => {
+    if (event.deltaY >= 0 || scroller.scrollTop <= 0) return;
+    for (let e = event.target; e !== scroller; e = e.parentElement) if (e.scrollTop > 0) return; // scrolls by itself
+    byHand = true;
+    atEnd = false;
+  }, { passive: true });
+  scroller.addEventListener("touchmove", () => { byHand = true; }, { passive: true });
   toEnd.addEventListener("click", () => {
     goToEnd();
     document.getElementById("text").focus();

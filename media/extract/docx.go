@@ -18,12 +18,18 @@ type docx struct {
 	styles map[string]*docxStyle
 	lists  *docxLists
 	notes  notes
-	boxes  []*node // text boxes anchored in the current paragraph
-	inList bool    // the last block was a list item
-	bodies map[string]map[string]*node
-	marks  map[[2]string]span // of the notes that were referred to, by kind and id
-	left   tally              // what bodies may still hold
+	boxes  []*node                // text boxes anchored in the current paragraph
+	inList bool                   // the last block was a list item
+	bodies map[string]*docxBodies // by kind
+	marks  map[[2]string]span     // of the notes that were referred to, by kind and id
+	left   tally                  // what bodies may still hold
 	depth  int
+}
+
+// docxBodies are the notes or comments of a document, with the relations of their part.
+type docxBodies struct {
+	of   map[string]*node // by id
+	rels map[string]relation
 }
 
 // readDOCX reads a Word document: its body, then headers and footers, then
@@ -37,7 +43,7 @@ func readDOCX(src *source, o *out) error {
 	if err != nil {
 		return err
 	}
-	d := &docx{archive: a, o: o, bodies: map[string]map[string]*node{}, marks: map[[2]string]span{}, left: tally{maxNodes, src.maxText}}
+	d := &docx{archive: a, o: o, bodies: map[string]*docxBodies{}, marks: map[[2]string]span{}, left: tally{maxNodes, src.maxText}}
 	o.pages = a.property("Pages")
 	if d.rels, err = a.relations(main); err != nil {
 		return err
@@ -77,9 +83,13 @@ func (d *docx) readBodies(kind string) error {
 	if name == "" {
 		return nil
 	}
-	bodies := map[string]*node{}
+	rels, err := d.relations(name)
+	if err != nil {
+		return err
+	}
+	bodies := &docxBodies{map[string]*node{}, rels}
 	d.bodies[kind] = bodies
-	return d.within(&d.left, name, func(n *node) { bodies[n.attr("id")] = n }, "footnote", "endnote", "comment")
+	return d.within(&d.left, name, func(n *node) { bodies.of[n.attr("id")] = n }, "footnote", "endnote", "comment")
 }
 
 // readPart writes the blocks of a part.
@@ -114,11 +124,12 @@ func (d *docx) readPart(name string) error {
 func (d *docx) readMargins() error {
 	var names []string
 	for _, r := range d.rels {
-		if (r.kind == "header" || r.kind == "footer") && d.has(r.target) && !slices.Contains(names, r.target) {
+		if (r.kind == "header" || r.kind == "footer") && d.has(r.target) {
 			names = append(names, r.target)
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	names = slices.Compact(names)
 	main := d.rels
 	defer func() { d.rels = main }()
 	var seen []string
@@ -165,11 +176,9 @@ func (d *docx) paragraph(n *node) error {
 		case st.heading > 0:
 			d.o.heading(st.heading, append([]span{plain(label + " ")}, spans...))
 			d.inList = false
-		case markdownNumber(label) || label == "-":
-			d.o.item(depth, label, spans, d.inList)
-			d.inList = true
-		default: // (a), IV., 1.2: not a list number in Markdown
-			d.o.item(depth, "-", append([]span{plain(label + " ")}, spans...), d.inList)
+		default:
+			mark, text := marked(label, spans)
+			d.o.item(depth, mark, text, d.inList)
 			d.inList = true
 		}
 		return d.textBoxes(boxes)
@@ -234,6 +243,23 @@ func markdownNumber(label string) bool {
 		return false
 	}
 	return strings.Trim(label[:len(label)-1], "0123456789") == ""
+}
+
+// marked returns the mark of an item with a label and its text. A label that is no list
+// number in Markdown, such as (a), IV. or 1.2, is text.
+func marked(label string, spans []span) (mark string, text []span) {
+	if markdownNumber(label) || label == "-" {
+		return label, spans
+	}
+	return "-", append([]span{plain(label + " ")}, spans...)
+}
+
+// cellMark returns what stands before an item in a cell.
+func cellMark(label string) string {
+	if label == "-" {
+		label = "•"
+	}
+	return escape(label) + " "
 }
 
 // table reads the rest of a table after its start tag, row by row, and writes it.
@@ -325,10 +351,7 @@ func (d *docx) cellOf(tc *node) string {
 		case "p":
 			s := d.inline(d.runs(k))
 			if label, _, ok := d.label(k.kid("pPr"), d.paragraphStyle(k.kid("pPr"))); ok && s != "" {
-				if label == "-" {
-					label = "•"
-				}
-				s = escape(label) + " " + s
+				s = cellMark(label) + s
 			}
 			if s != "" {
 				parts = append(parts, s)
@@ -362,10 +385,13 @@ func (d *docx) note(kind, letter, id string) span {
 	if mark, again := d.marks[[2]string{kind, id}]; again { // also of a note that refers to itself
 		return mark
 	}
-	body := d.bodies[kind][id]
-	if body == nil {
+	bodies := d.bodies[kind]
+	if bodies == nil || bodies.of[id] == nil {
 		return span{}
 	}
+	body, rels := bodies.of[id], d.rels
+	d.rels = bodies.rels
+	defer func() { d.rels = rels }()
 	label, text := d.notes.add(letter)
 	mark := raw("[^" + label + "]")
 	d.marks[[2]string{kind, id}] = mark

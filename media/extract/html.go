@@ -117,11 +117,7 @@ func (w *htmlWriter) children(n *html.Node, look htmlFormat) error {
 		}
 		switch c.Type {
 		case html.TextNode:
-			s := look.span
-			if s.text = c.Data; !look.pre {
-				s.text = strings.NewReplacer("\n", " ", "\r", " ", "\t", " ", "\f", " ").Replace(c.Data)
-			}
-			w.spans = append(w.spans, s)
+			w.text(c.Data, look)
 		case html.ElementNode:
 			if err := w.element(c, look); err != nil {
 				return err
@@ -129,6 +125,14 @@ func (w *htmlWriter) children(n *html.Node, look htmlFormat) error {
 		}
 	}
 	return nil
+}
+
+func (w *htmlWriter) text(s string, look htmlFormat) {
+	if !look.pre {
+		s = strings.NewReplacer("\n", " ", "\r", " ", "\t", " ", "\f", " ").Replace(s)
+	}
+	look.span.text = s
+	w.spans = append(w.spans, look.span)
 }
 
 func (w *htmlWriter) element(n *html.Node, look htmlFormat) error {
@@ -329,15 +333,28 @@ func collapse(spans []span) []span {
 }
 
 func (w *htmlWriter) list(n *html.Node, look htmlFormat) error {
-	number, err := strconv.Atoi(htmlAttr(n, "start"))
-	if err != nil || number < 0 || number > 1e8 {
-		number = 1
+	number, step := 1, 1
+	if hasAttr(n, "reversed") {
+		number, step = 0, -1
+		for c := range n.ChildNodes() {
+			if c.DataAtom == atom.Li {
+				number++
+			}
+		}
+	}
+	if start, err := strconv.Atoi(strings.TrimSpace(htmlAttr(n, "start"))); err == nil && start >= 0 && start <= 1e8 {
+		number = start
 	}
 	w.lists++
 	defer func() { w.lists-- }()
 	first := true
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
+		case c.Type == html.TextNode && strings.TrimSpace(c.Data) != "": // beside the items
+			w.text(c.Data, look)
+			w.flush()
+			first = true
+			continue
 		case c.Type != html.ElementNode:
 			continue
 		case c.DataAtom == atom.Dt:
@@ -351,6 +368,7 @@ func (w *htmlWriter) list(n *html.Node, look htmlFormat) error {
 				return err
 			}
 			w.flush()
+			first = first || c.DataAtom != atom.Ul && c.DataAtom != atom.Ol
 			continue
 		}
 		mark := "-"
@@ -358,16 +376,35 @@ func (w *htmlWriter) list(n *html.Node, look htmlFormat) error {
 			if v, err := strconv.Atoi(htmlAttr(c, "value")); err == nil && v >= 0 && v <= 1e8 {
 				number = v
 			}
-			mark = strconv.Itoa(number) + "."
+			mark = htmlNumber(number, cmp.Or(htmlAttr(c, "type"), htmlAttr(n, "type")))
 		}
 		tight := !first || w.lists > 1 && (mark == "-" || mark == "1.")
 		if err := w.entry(c, look, mark, tight); err != nil {
 			return err
 		}
-		number++
+		number += step
 		first = false
 	}
 	return nil
+}
+
+// htmlNumber returns the number of an item of a list of a type, as browsers write it.
+func htmlNumber(n int, as string) string {
+	switch as {
+	case "a", "A":
+		if n > 0 {
+			name := columnName(n) + "."
+			if as == "a" {
+				name = strings.ToLower(name)
+			}
+			return name
+		}
+	case "i":
+		return count(n, "lowerRoman") + "."
+	case "I":
+		return count(n, "upperRoman") + "."
+	}
+	return strconv.Itoa(n) + "."
 }
 
 func (w *htmlWriter) entry(n *html.Node, look htmlFormat, mark string, tight bool) error {
@@ -377,6 +414,8 @@ func (w *htmlWriter) entry(n *html.Node, look htmlFormat, mark string, tight boo
 		w.flush()
 		return err
 	}
+	w.flush()
+	mark, w.spans = marked(mark, nil) // a letter or a Roman number is text
 	w.o.push(mark+" ", strings.Repeat(" ", len(mark)+1))
 	w.o.tight = tight
 	err := w.children(n, look)

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/xml"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/artelhq/artel"
@@ -17,7 +16,8 @@ type odt struct {
 	*archive
 	o        *out
 	styles   map[string]*odtStyle
-	lists    map[string][10]bool // which levels of a list style are numbered
+	lists    map[string]*[10]odtLevel // levels of list styles
+	counts   odtCounts
 	notes    notes
 	margins  []*node // headers and footers of page styles
 	inList   bool
@@ -45,7 +45,7 @@ func readODT(src *source, o *out) error {
 			return artel.Errorf(artel.Unsupported, op, src.info.MediaType, "the document is encrypted; save it without a password and upload it again")
 		}
 	}
-	d := &odt{archive: a, o: o, styles: map[string]*odtStyle{}, lists: map[string][10]bool{}}
+	d := &odt{archive: a, o: o, styles: map[string]*odtStyle{}, lists: map[string]*[10]odtLevel{}}
 	if a.has("meta.xml") {
 		if err := a.subtrees("meta.xml", func(n *node) {
 			o.pages = max(number(n.find("document-statistic").attr("page-count")), 0)
@@ -116,14 +116,8 @@ func (d *odt) part(name string) error {
 				d.styles[n.attr("name")] = newODTStyle(n)
 			}
 		case "list-style":
-			var counts [10]bool
-			for _, k := range n.kids {
-				if l := number(k.attr("level")); k.name == "list-level-style-number" && l >= 1 && l <= 10 && k.attr("num-format") != "" {
-					counts[l-1] = true
-				}
-			}
 			if len(d.lists) < maxStyles {
-				d.lists[n.attr("name")] = counts
+				d.lists[n.attr("name")] = newODTLevels(n)
 			}
 		case "tracked-changes":
 			n.all("deletion", func(*node) { d.omit(OmitDeleted, 1) })
@@ -212,7 +206,7 @@ func (d *odt) block(n *node) {
 	case "p":
 		d.paragraph(n)
 	case "list":
-		d.list(n, n.attr("style-name"), 0)
+		d.list(n)
 	case "table":
 		d.o.table(d.rows(n))
 	case "frame": // of a page
@@ -247,47 +241,6 @@ func (d *odt) paragraph(n *node) {
 	}
 }
 
-func (d *odt) list(n *node, style string, depth int) {
-	i := 1
-	for _, item := range n.kids {
-		if item.name != "list-item" && item.name != "list-header" {
-			continue
-		}
-		if v := number(item.attr("start-value")); v > 0 {
-			i = v
-		}
-		first := true
-		for _, k := range item.kids {
-			switch k.name {
-			case "p", "h":
-				spans := d.spans(k, d.apply(span{}, k.attr("style-name")))
-				if k.name == "h" {
-					d.o.heading(max(number(k.attr("outline-level")), 1), spans)
-					d.inList = false
-					continue
-				}
-				mark := "-"
-				if d.lists[style][min(depth, 9)] {
-					mark = strconv.Itoa(i) + "."
-				}
-				if first && !blank(spans) {
-					d.o.item(depth, mark, spans, d.inList)
-					d.inList = true
-					i++
-				} else {
-					d.o.paragraph(spans)
-				}
-				first = false
-			case "list":
-				d.list(k, cmp.Or(k.attr("style-name"), style), depth+1)
-			}
-		}
-	}
-	if depth == 0 {
-		d.inList = false
-	}
-}
-
 func (d *odt) rows(n *node) [][]string {
 	var rows [][]string
 	n.all("table-row", func(tr *node) {
@@ -297,8 +250,11 @@ func (d *odt) rows(n *node) [][]string {
 				continue
 			}
 			var parts []string
-			paragraphs(tc, func(p *node) {
+			d.cellParts(tc, func(p *node, label string) {
 				if s := d.inline(d.spans(p, d.apply(span{}, p.attr("style-name")))); s != "" {
+					if label != "" {
+						s = cellMark(label) + s
+					}
 					parts = append(parts, s)
 				}
 			})
@@ -411,7 +367,16 @@ func (d *odt) comment(k *node) span {
 }
 
 func (d *odt) frame(k *node, look span) []span {
+	object := k.kid("object")
+	if object != nil {
+		if s, ok := d.formula(object); ok {
+			return []span{s}
+		}
+	}
 	if img := k.kid("image"); img != nil {
+		if object != nil || k.kid("object-ole") != nil { // it shows the object
+			d.omit(OmitObject, 1)
+		}
 		alt := ""
 		for _, name := range []string{"title", "desc"} {
 			if t := k.kid(name); t != nil && alt == "" {
@@ -422,11 +387,6 @@ func (d *odt) frame(k *node, look span) []span {
 	}
 	if box := k.kid("text-box"); box != nil {
 		return d.pieces(box, look)
-	}
-	if o := k.kid("object"); o != nil {
-		if s, ok := d.formula(o); ok {
-			return []span{s}
-		}
 	}
 	d.omit(OmitObject, 1)
 	return nil

@@ -215,7 +215,7 @@ func (p *pptx) body(body *node, list bool) {
 	if body == nil {
 		return
 	}
-	counts := map[int]int{}
+	var counts [9]pptxCount
 	follows := false
 	paragraphs := 0
 	for _, k := range body.kids {
@@ -232,14 +232,14 @@ func (p *pptx) body(body *node, list bool) {
 		depth := min(max(number(props.attr("lvl")), 0), 8)
 		auto := props.kid("buAutoNum")
 		bulleted := props.kid("buChar") != nil || props.kid("buBlip") != nil || list && props.kid("buNone") == nil && paragraphs > 1
-		switch {
-		case blank(spans):
+		if blank(spans) {
 			continue
+		}
+		clear(counts[depth+1:])
+		switch {
 		case auto != nil:
-			if counts[depth]++; counts[depth] == 1 {
-				counts[depth] = max(number(auto.attr("startAt")), 1)
-			}
-			p.o.item(depth, count(counts[depth], "decimal")+".", spans, follows)
+			mark, text := marked(counts[depth].next(auto.attr("type"), number(auto.attr("startAt"))), spans)
+			p.o.item(depth, mark, text, follows)
 			follows = true
 			continue
 		case bulleted:
@@ -249,8 +249,46 @@ func (p *pptx) body(body *node, list bool) {
 			p.o.paragraph(spans)
 			follows = false
 		}
-		delete(counts, depth)
+		counts[depth] = pptxCount{}
 	}
+}
+
+// A pptxCount is where the numbers of a level have counted to. Paragraphs that are numbered
+// in another way begin anew.
+type pptxCount struct {
+	scheme   string
+	start, n int
+}
+
+// next counts a paragraph and returns its number as the scheme writes it.
+func (c *pptxCount) next(scheme string, start int) string {
+	start = min(max(start, 1), 1<<15)
+	if c.n == 0 || c.scheme != scheme || c.start != start {
+		*c = pptxCount{scheme, start, start}
+	} else {
+		c.n++
+	}
+	format := "decimal"
+	for prefix, f := range map[string]string{
+		"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman", "circleNum": "decimalEnclosedCircle",
+		"ea1Chs": "chineseCounting", "ea1Cht": "chineseCounting", "ea1JpnChs": "chineseCounting", "ea1JpnKor": "chineseCounting",
+	} {
+		if strings.HasPrefix(scheme, prefix) {
+			format = f
+		}
+	}
+	s := count(c.n, format)
+	switch {
+	case strings.HasSuffix(scheme, "ParenBoth"):
+		return "(" + s + ")"
+	case strings.HasSuffix(scheme, "ParenR"):
+		return s + ")"
+	case strings.HasSuffix(scheme, "Minus"):
+		return s + "-"
+	case strings.HasPrefix(scheme, "circleNum"):
+		return s
+	}
+	return s + "."
 }
 
 // spans returns the text of a paragraph.

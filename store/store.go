@@ -204,7 +204,8 @@ type Messages interface {
 	// Create is of kind Invalid if the parent is not in the conversation.
 	Create(m artel.Message) error
 	Get(id artel.MessageID) (artel.Message, error)
-	// List returns all messages of all branches, oldest first.
+	// List returns all messages of all branches, oldest first. A page ends with the
+	// message that makes its parts [MaxMessageBytes] long.
 	List(c artel.ConversationID, p Page) (items []artel.Message, next string, err error)
 	SetMuted(id artel.MessageID, muted bool) error
 	// Nested returns the messages of a run's subagents (Within is set), in
@@ -279,6 +280,9 @@ type Events interface {
 	// limit of them and [MaxEventBytes], in order.
 	Milestones(c artel.ConversationID, limit int) ([]artel.Event, error)
 }
+
+// MaxMessageBytes is how much a page of messages holds, beside its last one.
+const MaxMessageBytes = 4 << 20
 
 // MaxEventBytes is how much data a read of events returns, beside that of the last
 // event.

@@ -319,13 +319,20 @@ func join(a, b []span) []span {
 	after, _ := utf8.DecodeRuneInString(b[0].text)
 	prev, _ := utf8.DecodeLastRuneInString(last.text[:len(last.text)-n])
 	switch {
-	case before == '\u00AD', (before == '-' || before == '\u2010') && unicode.IsLower(prev) && unicode.IsLower(after):
+	case before == '\u00AD', (before == '-' || before == '\u2010') && unicode.IsLower(prev) && unicode.IsLower(after) && !last.code && !hyphened(last.text[:len(last.text)-n]):
 		last.text = last.text[:len(last.text)-n]
 	case before == '-', isCJK(before) && isCJK(after), before == utf8.RuneError:
 	default:
 		a = append(a, span{text: " ", link: last.link})
 	}
 	return append(a, b...)
+}
+
+// hyphened reports a text whose last word has a hyphen already, like "--max" and
+// "state-of-the": the next one belongs to it, too.
+func hyphened(s string) bool {
+	word := s[strings.LastIndexByte(s, ' ')+1:]
+	return strings.ContainsAny(word, "-\u2010/_")
 }
 
 // bullet returns the sign that begins an entry of a list, or "".

@@ -41,6 +41,7 @@ func TestPDF(t *testing.T) {
 	}{
 		{"kerning and gaps", "Hello world", pdfOf("BT /F 10 Tf 50 700 Td [(Hel) 20 (lo) -300 (wor) -20 (ld)] TJ ET", helvetica), nil},
 		{"hyphen", "information goes on", pdfOf("BT /F 10 Tf 12 TL 50 700 Td (infor-) Tj T* (mation goes on) Tj ET", helvetica), nil},
+		{"hyphens of the word itself", "the --max-snapshots option of state-of-the-art tools", pdfOf("BT /F 10 Tf 12 TL 50 700 Td (the --max-) Tj T* (snapshots option of state-of-the-) Tj T* (art tools) Tj ET", helvetica), nil},
 		{"differences", "éfi–Ω", pdfOf("BT /F 10 Tf 50 700 Td (abcd) Tj ET", "<</Type/Font/Subtype/Type1/BaseFont/X/Encoding<</Differences[97/eacute/fi/endash/uni03A9]>>>>"), nil},
 		{"to unicode", "天ab", pdfOf("BT /F 10 Tf 50 700 Td <000100020003> Tj ET", "<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 7 0 R/DescendantFonts[<</DW 1000>>]>>",
 			fmt.Sprintf("7 0 obj<</Length %d>>stream\n%s\nendstream endobj", len(cmap), cmap)), nil},

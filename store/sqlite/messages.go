@@ -120,21 +120,30 @@ func (t messages) List(c artel.ConversationID, p store.Page) ([]artel.Message, s
 	if err := t.requireConversation(op, c); err != nil {
 		return nil, "", err
 	}
-	var ties []int64
-	items, err := list(t.tx, op, string(c), "SELECT "+messageColumns+`, m.n FROM messages m
+	var items []artel.Message
+	var tie int64 // of the last one
+	bytes, more := 0, false
+	err = t.rows(op, string(c), "SELECT "+messageColumns+`, m.n FROM messages m
 		WHERE m.owner = ? AND m.conversation = ? AND (m.created_at, m.n) > (?, ?) ORDER BY m.created_at, m.n LIMIT ?`,
-		[]any{t.owner, c, us, n, limit + 1}, func(rows *sql.Rows, m *artel.Message) error {
-			ties = append(ties, 0)
-			return scanMessageAnd(rows, m, &ties[len(ties)-1])
+		[]any{t.owner, c, us, n, limit + 1}, func(rows *sql.Rows) error {
+			if more = len(items) == limit || bytes >= store.MaxMessageBytes; more {
+				return errStop
+			}
+			var r messageRow
+			if err := rows.Scan(append(r.dest(), &tie)...); err != nil {
+				return err
+			}
+			if r.parts != nil {
+				bytes += len(*r.parts)
+			}
+			m, err := r.message()
+			items = append(items, m)
+			return err
 		})
-	if err != nil {
-		return nil, "", err
+	if err != nil || !more {
+		return items, "", err
 	}
-	if len(items) <= limit {
-		return items, "", nil
-	}
-	items = items[:limit]
-	return items, cursor(cursors, micros(items[limit-1].CreatedAt), strconv.FormatInt(ties[limit-1], 10)), nil
+	return items, cursor(cursors, micros(items[len(items)-1].CreatedAt), strconv.FormatInt(tie, 10)), nil
 }
 
 func (t messages) SetMuted(id artel.MessageID, muted bool) error {
@@ -226,12 +235,9 @@ func (r *messageRow) message() (artel.Message, error) {
 }
 
 // scanMessage scans a row of messageColumns.
-func scanMessage(rows *sql.Rows, m *artel.Message) error { return scanMessageAnd(rows, m) }
-
-// scanMessageAnd scans a row of messageColumns and extra.
-func scanMessageAnd(rows *sql.Rows, m *artel.Message, extra ...any) (err error) {
+func scanMessage(rows *sql.Rows, m *artel.Message) (err error) {
 	var r messageRow
-	if err := rows.Scan(append(r.dest(), extra...)...); err != nil {
+	if err := rows.Scan(r.dest()...); err != nil {
 		return err
 	}
 	*m, err = r.message()

@@ -294,6 +294,7 @@ func (b brokenAnswers) Prune(before time.Time) error {
 // not.
 func TestTwins(t *testing.T) {
 	broken := twins()
+	maps.Copy(broken, messageTwins())
 	maps.Copy(broken, ownersTwins())
 	maps.Copy(broken, peopleTwins())
 	maps.Copy(broken, artifactTwins())

@@ -5,6 +5,7 @@ package storetest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
@@ -139,6 +140,26 @@ func messagesPaging(c *check) {
 	}
 	c.Same("messages over all pages", seen, append(want, name(51)))
 	c.missing("List of no conversation", func(tx store.Tx) error { _, _, err := tx.Messages.List("cnv_none", store.Page{}); return err })
+}
+
+func messagesPagesBytes(c *check) {
+	conv := c.conversation()
+	for i, size := range []int{store.MaxMessageBytes * 3 / 4, store.MaxMessageBytes * 3 / 4, 10, store.MaxMessageBytes, 10, 10} {
+		c.update(func(tx store.Tx) error {
+			return tx.Messages.Create(artel.Message{
+				ID: artel.MessageID(fmt.Sprintf("msg_long_%d", i)), Conversation: conv, CreatedAt: c.at(i), Parts: artel.Parts{artel.Text{Text: strings.Repeat("x", size)}},
+			})
+		})
+	}
+	var pages []int
+	for cursor := ""; len(pages) == 0 || cursor != "" && len(pages) < 9; {
+		c.view(func(tx store.Tx) error {
+			items, next, err := tx.Messages.List(conv, store.Page{Cursor: cursor, Limit: 500})
+			cursor, pages = next, append(pages, len(items))
+			return err
+		})
+	}
+	c.Same("long messages on each page", pages, []int{2, 2, 2})
 }
 
 func messagesMuted(c *check) {

@@ -52,6 +52,7 @@ func clauses() []clause {
 		{"messages/path", messagesPath},
 		{"messages/end of a path", messagesPathEnd},
 		{"messages/paging", messagesPaging},
+		{"messages/pages of long ones", messagesPagesBytes},
 		{"messages/nested", messagesNested},
 		{"messages/children", messagesChildren},
 		{"messages/muted", messagesMuted},

@@ -35,10 +35,11 @@ import (
 // An Engine runs agents. It is safe for concurrent use and holds no state of a
 // run.
 type Engine struct {
-	pipeline *pipeline.Registry
-	tools    *tool.Set
-	caller   *model.Caller
-	now      func() time.Time
+	pipeline    *pipeline.Registry
+	tools       *tool.Set
+	caller      *model.Caller
+	now         func() time.Time
+	substitutes *substitutes
 }
 
 // New makes an engine. now is the clock; nil means time.Now.
@@ -46,7 +47,7 @@ func New(p *pipeline.Registry, tools *tool.Set, caller *model.Caller, now func()
 	if now == nil {
 		now = time.Now
 	}
-	return &Engine{pipeline: p, tools: tools, caller: caller, now: now}
+	return &Engine{pipeline: p, tools: tools, caller: caller, now: now, substitutes: new(substitutes)}
 }
 
 // Input is the input of a run.
@@ -140,7 +141,7 @@ type run struct {
 	tree          *runTree
 	host          Host
 	nested        chan nestedPayload // payloads of its subagents
-	tools         *tool.Set          // the agent's own
+	tools         toolset            // the agent's own
 	yield         func(artel.Payload, error) bool
 	stopped       bool // the consumer takes no more payloads
 	history       []artel.Message
@@ -176,7 +177,7 @@ func (e *Engine) begin(in Input, path artel.CallPath, f *runTree, yield func(art
 	}
 	r.in.Context.Renditions = r.rendered.reporting(r.in.Context.Renditions)
 	r.in.Env.Renditions = r.rendered.reporting(r.in.Env.Renditions)
-	r.tools = r.toolsOf(len(path.Split()))
+	r.tools = r.toolset(r.toolsOf(len(path.Split())))
 	return r
 }
 
@@ -346,7 +347,7 @@ func (r *run) build(ctx context.Context, again *model.RefusalPolicy) (Built, err
 		in := r.in.Context
 		in.Service = r.in.Service
 		in.Agent, in.Settings.Agent = r.in.Agent.Pipeline(), r.in.Agent.Processors
-		in.History, in.Tools = r.history, r.tools.Specs()
+		in.History, in.Tools = r.history, r.tools.specs
 		if r.thread != "" { // its tasks hang below the messages that gave them
 			in.History = inOrder(r.history)
 		}
@@ -490,7 +491,7 @@ func (r *run) withUniqueID(c artel.ToolCall) artel.ToolCall {
 func (r *run) runTools(ctx context.Context, calls []artel.ToolCall) error {
 	for len(calls) > 0 {
 		n := 1
-		for n < len(calls) && r.tools.Parallel(calls[n-1].Name) && r.tools.Parallel(calls[n].Name) {
+		for n < len(calls) && r.tools.Of(calls[n-1].Name).Parallel && r.tools.Of(calls[n].Name).Parallel {
 			n++
 		}
 		if err := r.runBatch(ctx, calls[:n]); err != nil {

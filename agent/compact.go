@@ -257,7 +257,7 @@ func (r *run) buildSummary(ctx context.Context, part []artel.Message) (Built, er
 		Place: pipeline.Place{Kind: pipeline.AtDepth, Depth: "0"},
 	})
 	in.History = inOrder(part)
-	in.At, in.Head, in.Tools, in.Refused = r.in.Run.Message, "", r.tools.Specs(), r.isRefused
+	in.At, in.Head, in.Tools, in.Refused = r.in.Run.Message, "", r.tools.specs, r.isRefused
 	in.Placement = pipeline.PlaceNone
 	clock := r.now()
 	in.Now = r.in.Agent.Time(clock)

@@ -50,7 +50,7 @@ func (c *composer) take(d model.Delta) error {
 		if err := c.end(nil); err != nil {
 			return err
 		}
-		c.parts = append(c.parts, c.r.withUniqueID(artel.ToolCall(d)))
+		c.parts = append(c.parts, c.r.withUniqueID(c.r.direct(artel.ToolCall(d))))
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func (r *run) cutOff(c artel.ToolCall) (tool.Result, bool) {
 	if !cut {
 		return tool.Result{}, false
 	}
-	repeat := r.tools.Repeat(c.Name)
+	repeat := r.tools.Of(c.Name).Repeat
 	if repeat == tool.RepeatAlways || repeat == tool.RepeatUnlessEdited && len(edited) == 0 {
 		return tool.Result{}, false
 	}

@@ -96,7 +96,7 @@ func (x *execution) answerCalls(tx store.Tx, thread []artel.Message, started map
 	for _, c := range agent.Unanswered(thread) {
 		result := agent.NotMade(locale, c.Name)
 		if edited, ok := started[c.ID]; ok {
-			result = agent.Interrupted(locale, c.Name, tools.Repeat(c.Name), edited)
+			result = agent.Interrupted(locale, c.Name, tools.Of(c.Name).Repeat, edited)
 		}
 		last, now := thread[len(thread)-1], x.config.Now()
 		m := artel.Message{

@@ -53,7 +53,7 @@ func (c *connection) tool(t *sdk.Tool) (tool.Tool, error) {
 	if err != nil {
 		return tool.Tool{}, err
 	}
-	made := tool.Tool{Name: c.server.toolName(t.Name), Doc: artel.Shorten(strings.TrimSpace(t.Description), maxDoc), Schema: schema}
+	made := tool.Tool{Deferrable: true, Name: c.server.toolName(t.Name), Doc: artel.Shorten(strings.TrimSpace(t.Description), maxDoc), Schema: schema}
 	if a := t.Annotations; a != nil {
 		made.Parallel = a.ReadOnlyHint
 		if a.ReadOnlyHint || a.IdempotentHint {
@@ -261,7 +261,7 @@ func (c *connection) listResources() tool.Tool {
 				return tool.Result{Content: strings.Join(found, "\n")}, nil
 			})
 		})
-	t.Repeat, t.Parallel = tool.RepeatAlways, true
+	t.Repeat, t.Parallel, t.Deferrable = tool.RepeatAlways, true, true
 	return t
 }
 
@@ -289,6 +289,6 @@ func (c *connection) readResource() tool.Tool {
 				return w.result(), nil
 			})
 		})
-	t.Repeat, t.Parallel = tool.RepeatAlways, true
+	t.Repeat, t.Parallel, t.Deferrable = tool.RepeatAlways, true, true
 	return t
 }

@@ -72,6 +72,7 @@ func (p Endpoint) Tool(t Tool) (Tool, error) {
 	if err := p.check(t.Schema); err != nil {
 		return t, err
 	}
+	t.Deferrable = true
 	t.Call = func(ctx context.Context, e *Env, args json.RawMessage) (Result, error) {
 		return p.call(ctx, e, t.Name, args)
 	}

@@ -31,6 +31,9 @@ type checkedTool struct {
 	schema *jsonschema.Resolved
 }
 
+// maxNames bounds the names of tools in a message, in bytes.
+const maxNames = 4000
+
 // MaxName is the longest name of a tool, in bytes.
 const MaxName = 64
 
@@ -127,12 +130,8 @@ func (b *Set) Has(name string) bool {
 	return ok
 }
 
-// Parallel reports whether calls of this tool may run concurrently with those
-// of other parallel tools.
-func (b *Set) Parallel(name string) bool { return b.tools[name].Tool.Parallel }
-
-// Repeat returns what to do with an interrupted call of this tool.
-func (b *Set) Repeat(name string) Repeat { return b.tools[name].Tool.Repeat }
+// Of returns the named tool; without one, the zero Tool.
+func (b *Set) Of(name string) Tool { return b.tools[name].Tool }
 
 // Specs returns the descriptions for a model of the named tools, in that order,
 // or of all tools if no name is given. Unknown names are left out; see
@@ -161,7 +160,7 @@ func (b *Set) Call(ctx context.Context, e *Env, name string, args json.RawMessag
 	t, ok := b.tools[name]
 	if !ok {
 		return Failed("%s", e.Locale.Say(phrase.ToolUnknown, map[string]any{
-			"Name": artel.Shorten(name, MaxName), "Names": strings.Join(b.names, ", "),
+			"Name": artel.Shorten(name, MaxName), "Names": artel.Shorten(strings.Join(b.names, ", "), maxNames),
 		})), nil
 	}
 	raw, instance, err := arguments(args, t.schema.Schema().Required)

@@ -41,6 +41,10 @@ type Tool struct {
 	Schema   json.RawMessage // JSON Schema (draft 2020-12) of the arguments, of type object
 	Parallel bool            // calls of one turn may run at the same time
 
+	// Deferrable: a request may leave the specification out if there are many
+	// tools. So are those of servers.
+	Deferrable bool
+
 	Repeat Repeat // what to do with a call that was interrupted by the end of the process
 
 	// TakesContent: the arguments hold the text of an artifact. ShowsContent:

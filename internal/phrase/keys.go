@@ -390,10 +390,12 @@ const ReminderTime, RouteContent, RouteCrowded, RouteDescribed, RouteNoID, Route
 
 const RouteSeeAgain, RouteStale, RouteUnreadable, SelectorAsk, TitleAsk, ToolBadArguments, ToolCutOff, ToolCutOffDone Key = "route.see_again", "route.stale", "route.unreadable", "selector.ask", "title.ask", "tool.bad_arguments", "tool.cut_off", "tool.cut_off_done"
 
-const ToolDenied, ToolDeniedBecause, ToolEffectDenied, ToolNoResult, ToolNotFound, ToolNotMade, ToolOffloaded, ToolOffloadedGap Key = "tool.denied", "tool.denied_because", "tool.effect_denied", "tool.no_result", "tool.not_found", "tool.not_made", "tool.offloaded", "tool.offloaded_gap"
+const ToolDenied, ToolDeniedBecause, ToolEffectDenied, ToolNoResult, ToolNoneFound, ToolNotFound, ToolNotMade, ToolOffloaded Key = "tool.denied", "tool.denied_because", "tool.effect_denied", "tool.no_result", "tool.none_found", "tool.not_found", "tool.not_made", "tool.offloaded"
 
-const ToolSubagentFailed, ToolSubagentSaid, ToolTooLong, ToolUnanswered, ToolUnknown, WhyBlank, WhyChanged, WhyCut Key = "tool.subagent_failed", "tool.subagent_said", "tool.too_long", "tool.unanswered", "tool.unknown", "why.blank", "why.changed", "why.cut"
+const ToolOffloadedGap, ToolSubagentFailed, ToolSubagentSaid, ToolTooLong, ToolUnanswered, ToolUnknown, ToolUnknownDeferred, WhyBlank Key = "tool.offloaded_gap", "tool.subagent_failed", "tool.subagent_said", "tool.too_long", "tool.unanswered", "tool.unknown", "tool.unknown_deferred", "why.blank"
 
-const WhyDropped, WhyFileConverted, WhyFileDescribed, WhyFileExtracted, WhyFileNative, WhyFileTranscribed, WhyLater, WhyMerged Key = "why.dropped", "why.file_converted", "why.file_described", "why.file_extracted", "why.file_native", "why.file_transcribed", "why.later", "why.merged"
+const WhyChanged, WhyCut, WhyDropped, WhyFileConverted, WhyFileDescribed, WhyFileExtracted, WhyFileNative, WhyFileTranscribed Key = "why.changed", "why.cut", "why.dropped", "why.file_converted", "why.file_described", "why.file_extracted", "why.file_native", "why.file_transcribed"
 
-const WhyMuted, WhyNotAttached, WhyNotHere, WhyOtherAgent, WhyOtherBranch, WhyRemoved, WhySent, WhySummarized Key = "why.muted", "why.not_attached", "why.not_here", "why.other_agent", "why.other_branch", "why.removed", "why.sent", "why.summarized"
+const WhyLater, WhyMerged, WhyMuted, WhyNotAttached, WhyNotHere, WhyOtherAgent, WhyOtherBranch, WhyRemoved Key = "why.later", "why.merged", "why.muted", "why.not_attached", "why.not_here", "why.other_agent", "why.other_branch", "why.removed"
+
+const WhySent, WhySummarized Key = "why.sent", "why.summarized"

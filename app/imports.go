@@ -13,6 +13,7 @@ import (
 	"mime"
 	"os"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
@@ -144,6 +145,7 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 		return Imported{}, err
 	}
 	if err := in.everything(ctx); err != nil {
+		in.abandon(ctx)
 		return Imported{}, err
 	}
 	err = is.core.update(ctx, func(tx store.Tx) error { return tx.Imports.Finish(c.ID) })
@@ -153,6 +155,21 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 	out.Conversation, out.SystemAsUser, out.Summaries = c, in.systemAsUser, in.summaries
 	return out, nil
 }
+
+// abandon lets the next [App.Purge] remove what a failed import has stored, which
+// counts as stored until then.
+func (in *importing) abandon(ctx context.Context) {
+	k := in.imports.core
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
+	defer stop()
+	err := k.update(ctx, func(tx store.Tx) error { return tx.Imports.Continue(in.batch.id, k.now().Add(-keptDeleted)) })
+	if err != nil {
+		k.logger.WarnContext(ctx, "the remains of a failed import are removed an hour later", "conversation", in.batch.id, "err", err)
+	}
+}
+
+// abandonTime is how long marking the remains of a failed import may take.
+const abandonTime = 10 * time.Second
 
 // importing is the state of one import.
 type importing struct {
@@ -394,12 +411,14 @@ func (b *batch) flush(ctx context.Context) error {
 		if err := tx.Imports.Continue(b.id, b.now()); err != nil {
 			return err
 		}
-		for _, fn := range b.work {
-			if err := fn(tx); err != nil {
-				return err
+		return b.artifacts.Quota.Within(tx, func() error {
+			for _, fn := range b.work {
+				if err := fn(tx); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 	b.work, b.size = nil, 0
 	return err

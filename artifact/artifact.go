@@ -59,6 +59,7 @@ type Options struct {
 	Limits   *edit.Limits     // of approximate matches; nil: edit.DefaultLimits
 	Now      func() time.Time // nil: time.Now
 	PDF      *pdf.Engine      // opens PDFs; nil: an engine is started for each
+	Quota    int64            // bytes that each owner may store; 0: any number
 }
 
 // A Collection holds the artifacts of all conversations. It is safe for
@@ -69,6 +70,7 @@ type Options struct {
 type Collection struct {
 	Versions *Versions
 	Uploads  *Uploads
+	Quota    *Quota // nil: none
 
 	store store.Store
 	blobs blob.Store
@@ -95,7 +97,7 @@ func New(s store.Store, b blob.Store, o Options) *Collection {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Collection{store: s, blobs: b, opt: o, derived: newDerivedTexts()}
+	c := &Collection{store: s, blobs: b, opt: o, derived: newDerivedTexts(), Quota: NewQuota(s, o.Quota)}
 	c.Versions, c.Uploads = &Versions{c}, &Uploads{c}
 	return c
 }

@@ -42,7 +42,7 @@ func (us *Uploads) Stage(ctx context.Context, r io.Reader, h media.Hint) (Staged
 
 func (c *Collection) stage(ctx context.Context, r io.Reader, h media.Hint) (Staged, error) {
 	sniffer := media.NewSniffer(h)
-	kept, err := c.blobs.Put(ctx, io.TeeReader(r, sniffer), c.opt.MaxBytes)
+	kept, err := c.blobs.Put(ctx, io.TeeReader(Reserved(ctx, r), sniffer), c.opt.MaxBytes)
 	if err != nil {
 		return Staged{}, err
 	}
@@ -108,7 +108,8 @@ func (us *Uploads) AddTx(tx store.Tx, conv artel.ConversationID, staged []Staged
 	now := us.c.now()
 	added := make([]artel.Artifact, 0, len(staged))
 	for _, s := range staged {
-		a, err := add(tx, conv, s, now)
+		var a artel.Artifact
+		err := us.c.Quota.Within(tx, func() (err error) { a, err = add(tx, conv, s, now); return err })
 		if err != nil {
 			return nil, failed("artifact.Add", artel.Shorten(s.Filename, 120), err)
 		}
@@ -254,7 +255,7 @@ func (us *Uploads) StoreTx(tx store.Tx, conv artel.ConversationID, at artel.Mess
 	for _, s := range staged {
 		a, ok := findStored(heads, s)
 		if !ok {
-			if a, err = us.c.storeTx(tx, conv, s); err != nil {
+			if err = us.c.Quota.Within(tx, func() (err error) { a, err = us.c.storeTx(tx, conv, s); return err }); err != nil {
 				return nil, nil, failed("artifact.Store", artel.Shorten(s.Filename, 80), err)
 			}
 			heads, created = append(heads, a), append(created, a)

@@ -161,20 +161,23 @@ func (w *Workspace) commit(ctx context.Context, id artel.ArtifactID, next writte
 		if err := check(tx); err != nil {
 			return err
 		}
-		var err error
-		v.Number, err = tx.Journal.Append(w.cfg.Conversation, id, v, whole)
+		err := w.quota().Within(tx, func() (err error) {
+			v.Number, err = tx.Journal.Append(w.cfg.Conversation, id, v, whole)
+			if err != nil {
+				return err
+			}
+			if snapshot && cost.snapshot != 0 { // one is enough
+				if err := tx.Journal.DropText(w.cfg.Conversation, id, cost.snapshot); err != nil {
+					return err
+				}
+			}
+			if w.cfg.Run == "" {
+				return foldVersion(tx, w.cfg.Conversation, id, v, text)
+			}
+			return nil
+		})
 		if err != nil {
 			return err
-		}
-		if snapshot && cost.snapshot != 0 { // one is enough
-			if err := tx.Journal.DropText(w.cfg.Conversation, id, cost.snapshot); err != nil {
-				return err
-			}
-		}
-		if w.cfg.Run == "" {
-			if err := foldVersion(tx, w.cfg.Conversation, id, v, text); err != nil {
-				return err
-			}
 		}
 		if a, err = tx.Artifacts.Head(w.cfg.Conversation, id, w.cfg.Message); err != nil {
 			return err
@@ -197,6 +200,14 @@ func (w *Workspace) commit(ctx context.Context, id artel.ArtifactID, next writte
 		w.markSeen(id, a.Version)
 	}
 	return a, nil
+}
+
+// quota is the quota of this writer; none for summaries, which let a run continue.
+func (w *Workspace) quota() *Quota {
+	if w.cfg.Source == artel.SourceSummary {
+		return nil
+	}
+	return w.c.Quota
 }
 
 // payload returns the event for v, the newest edit; a is the artifact after it.

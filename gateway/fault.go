@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/meter"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
@@ -43,6 +44,13 @@ func faultOf(err error) *provider.Fault {
 	}
 	if e, ok := errors.AsType[*meter.Exceeded](err); ok {
 		return &provider.Fault{Status: http.StatusTooManyRequests, Message: e.Error(), Code: e.Code, RetryAfter: e.After}
+	}
+	if e, ok := errors.AsType[*artifact.Full](err); ok {
+		f := &provider.Fault{Status: http.StatusRequestEntityTooLarge, Message: e.Error(), Code: artifact.CodeStorage, RetryAfter: e.RetryAfter()}
+		if e.Reserved {
+			f.Status = http.StatusTooManyRequests
+		}
+		return f
 	}
 	kind := artel.KindOf(err)
 	if c, ok := errors.AsType[*model.CallError](err); ok {

@@ -68,6 +68,8 @@ const (
 	minExpiry     = time.Hour
 	maxExpiry     = 30 * 24 * time.Hour
 	maxFieldBytes = 1000 // bytes
+
+	formBytes = 64 << 10 // of a form at most, beside its file
 )
 
 // upload stores the file of a form, whose fields may be in any order.
@@ -78,6 +80,15 @@ func (x *exchange) upload() error {
 		return err
 	}
 	defer decoded()
+	size := x.r.ContentLength
+	if x.r.Header.Get("Content-Encoding") != "" {
+		size = -1 // of the compressed body
+	}
+	ctx, release, err := x.gw.backend.Uploads.Reserve(ctx, size, min(max(size, 0), formBytes))
+	if err != nil {
+		return err
+	}
+	defer release()
 	var file *backend.Upload
 	fields := map[string]string{}
 	for part, err := range form.Parts(x.r.Body, x.r.Header.Get("Content-Type")) {

@@ -187,6 +187,11 @@ func (f *server) uploads() {
 		if err != nil {
 			return nil, err
 		}
+		ctx, release, err := f.reserve(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
 		staged, several, err := f.stage(ctx, c, in)
 		if err != nil {
 			return nil, err
@@ -210,6 +215,18 @@ func (f *server) uploads() {
 			Properties: map[string]*huma.Schema{fieldFile: {Type: huma.TypeArray, Items: binary}},
 		}},
 	})
+}
+
+// formBytes is how much of a form at most is not stored, for each of a few files.
+const formBytes = 64 << 10
+
+// reserve admits the files of a request, before they are read.
+func (f *server) reserve(ctx context.Context, in *uploadInput) (context.Context, func(), error) {
+	spare := int64(0)
+	if major, _, _ := mime.ParseMediaType(in.ContentType); major == "multipart/form-data" {
+		spare = min(max(in.request.ContentLength, 0), formBytes)
+	}
+	return f.app.Storage.Reserve(ctx, in.request.ContentLength, spare)
 }
 
 // stage stores the files of a request: one, or several as a form.

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/store"
@@ -37,10 +38,11 @@ type UserView struct {
 	Disabled  bool        `json:"disabled,omitempty"`
 	Invited   bool        `json:"invited,omitempty" doc:"has not set a password yet"`
 	CreatedAt time.Time   `json:"created_at"`
+	Storage   *app.StorageUse `json:"storage,omitempty" doc:"what the user stores; in the list of users"`
 }
 
 func userView(u store.User) UserView {
-	return UserView{u.ID, u.Name, u.Email, u.Role, u.Disabled, u.Password == "", u.CreatedAt}
+	return UserView{ID: u.ID, Name: u.Name, Email: u.Email, Role: u.Role, Disabled: u.Disabled, Invited: u.Password == "", CreatedAt: u.CreatedAt}
 }
 
 // A MeView is who asks.
@@ -52,6 +54,8 @@ type MeView struct {
 	Scopes []store.Scope `json:"scopes" doc:"what this session or token may do"`
 	Token  string        `json:"token,omitempty" doc:"the name of the token"`
 	Login  bool          `json:"login" doc:"whether this deployment needs a login"`
+
+	Storage *app.StorageUse `json:"storage,omitempty" doc:"what you store; absent for a token that cannot read"`
 }
 
 // A MeChange is the body of PATCH /me.
@@ -213,7 +217,15 @@ func (f *server) people() {
 	register(f, f.op(http.MethodGet, "/users", "list-users", "List the users (role admin)", http.StatusOK),
 		func(ctx context.Context, _ *struct{}) (*body[List[UserView]], error) {
 			all, err := users.List(ctx)
-			return answer(listOf(views(all, userView), ""), err)
+			if err != nil {
+				return nil, err
+			}
+			stored, err := f.app.Storage.Everyone(ctx)
+			return answer(listOf(views(all, func(u store.User) UserView {
+				v, s := userView(u), f.app.Storage.Of(stored, u.ID)
+				v.Storage = &s
+				return v
+			}), ""), err)
 		})
 	register(f, f.op(http.MethodPost, "/users", "invite-user", "Make a user, who sets a password at the address in the answer (role admin)", http.StatusCreated),
 		func(ctx context.Context, in *struct {
@@ -327,7 +339,12 @@ func (f *server) me(ctx context.Context) (MeView, error) {
 	case !errors.Is(err, artel.NotFound):
 		return m, err
 	}
-	return m, nil
+	if !a.May(store.ScopeRead) {
+		return m, nil
+	}
+	stored, err := f.app.Storage.Mine(ctx)
+	m.Storage = &stored
+	return m, err
 }
 
 // A RequestHeader gives a handler the request, whose body is read elsewhere.

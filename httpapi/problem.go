@@ -38,6 +38,8 @@ type Problem struct {
 
 	Causes []health.Cause `json:"causes,omitempty" doc:"of /readyz: why the server is not ready"`
 
+	Storage *app.StorageUse `json:"storage,omitempty" doc:"with the code storage_limit: what you store, and may store"`
+
 	// Of a missing artifact, as in the results of tools.
 	Missing string `json:"error,omitempty"`
 	Ref     string `json:"ref,omitempty"`
@@ -105,6 +107,9 @@ func (f *server) problem(ctx context.Context, err error) error {
 		seconds := strconv.Itoa(int((e.After + time.Second - 1) / time.Second))
 		return huma.ErrorWithHeaders(newProblem(http.StatusTooManyRequests, e.Code, e.Error()), http.Header{"Retry-After": {seconds}})
 	}
+	if e, ok := errors.AsType[*artifact.Full](err); ok {
+		return fullProblem(e)
+	}
 	kind, code := artel.KindOf(err), artel.CodeOf(err)
 	if kind == artel.Internal {
 		id := rand.Text()[:8]
@@ -136,6 +141,17 @@ func (f *server) problem(ctx context.Context, err error) error {
 		}
 	}
 	return p
+}
+
+// fullProblem says how much storage is left.
+func fullProblem(e *artifact.Full) error {
+	p := newProblem(http.StatusRequestEntityTooLarge, artifact.CodeStorage, e.Error())
+	p.Storage = &app.StorageUse{Used: e.Used, Limit: e.Limit}
+	if !e.Reserved {
+		return p
+	}
+	p.Status, p.Title = http.StatusTooManyRequests, http.StatusText(http.StatusTooManyRequests)
+	return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {strconv.Itoa(int(e.RetryAfter() / time.Second))}})
 }
 
 // toProblem converts the errors that huma makes itself.

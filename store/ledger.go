@@ -19,6 +19,8 @@ type Ledger interface {
 	Mark(subject string) (UsageMark, error)
 	// SetMark stores the mark of a subject.
 	SetMark(m UsageMark) error
+	// Stored returns what [Storage.Used] returns for each owner that stores something.
+	Stored() (map[artel.Owner]int64, error)
 }
 
 // A UsageRow is what the model calls of one kind and day have used.

@@ -149,6 +149,7 @@ type Tx struct {
 	Files         Files
 	Notes         Notes
 	Audit         Audit
+	Storage       Storage
 }
 
 // A Page selects a part of a list.

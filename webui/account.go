@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/store"
@@ -23,6 +24,7 @@ type AccountPage struct {
 	Role     phrase.Key
 	Open     bool // there are no users yet
 	Session  bool // the password can be changed
+	Stored   app.StorageUse
 	Keys     int  // of the gateway, which a new password ends unless they are kept
 	Sessions []SessionRow
 	Tokens   []TokenRow
@@ -102,6 +104,10 @@ func (ui *handler) showAccount(w http.ResponseWriter, r *http.Request, status in
 	}
 	a, _ := access.Of(ctx)
 	p.Role, p.Session = rolesSaid[p.User.Role], a.Session != ""
+	if p.Stored, err = ui.app.Storage.Mine(ctx); err != nil {
+		ui.fail(w, r, err)
+		return
+	}
 	sessions, err := ui.app.Access.Sessions.List(ctx)
 	if err != nil {
 		ui.fail(w, r, err)

@@ -22,6 +22,7 @@ type FitReport struct {
 	Misfits []Misfit        // sent as a description
 	Forms   []Misfit        // sent in another form
 	Better  []model.Service // services that support all of them unchanged
+	Full    string          // says that they do not fit into the user's storage
 }
 
 // A Misfit is a file that the model does not support.
@@ -77,7 +78,24 @@ func (ui *handler) fit(w http.ResponseWriter, r *http.Request) {
 			f.Better = append(f.Better, s)
 		}
 	}
+	if f.Full, err = ui.fullWith(r, files); err != nil {
+		ui.fail(w, r, err)
+		return
+	}
 	ui.fragments(w, r, http.StatusOK, part{"fitting", f})
+}
+
+// fullWith says what the user's storage lacks for files; empty if they fit.
+func (ui *handler) fullWith(r *http.Request, files []run.Candidate) (string, error) {
+	stored, err := ui.app.Storage.Mine(r.Context())
+	size := int64(0)
+	for _, f := range files {
+		size += f.Size
+	}
+	if err != nil || stored.Left() < 0 || size <= stored.Left() {
+		return "", err
+	}
+	return locale(r).Say(phrase.PageStorageFull, map[string]any{"Used": phrase.Size(stored.Used), "Limit": phrase.Size(stored.Limit), "Needs": phrase.Size(size)}), nil
 }
 
 // maxBetter is how many other models are suggested.

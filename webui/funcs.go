@@ -43,6 +43,7 @@ func (ui *handler) funcs(l phrase.Locale) template.FuncMap {
 		"join":       func(list []string) string { return strings.Join(list, ", ") },
 		"clock":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"hour":       func(t time.Time) string { return t.Local().Format("15:04") },
+		"size":       phrase.Size,
 		"day":        func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
 		"when":       func(t time.Time) string { return when(l, t.Local(), ui.o.Now()) },
 	}

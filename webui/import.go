@@ -66,11 +66,16 @@ func (ui *handler) imported(r *http.Request) (app.Imported, error) {
 		if part.Name != "zip" || part.Filename == "" {
 			continue // browsers send an empty file input as a part without a name
 		}
-		staged, err := ui.app.Imports.Stage(r.Context(), part)
+		ctx, release, err := ui.app.Storage.Reserve(r.Context(), r.ContentLength, max(r.ContentLength, 0))
 		if err != nil {
 			return app.Imported{}, err
 		}
-		made, err := ui.app.Imports.Import(r.Context(), staged)
+		defer release()
+		staged, err := ui.app.Imports.Stage(ctx, part)
+		if err != nil {
+			return app.Imported{}, err
+		}
+		made, err := ui.app.Imports.Import(ctx, staged)
 		_ = staged.Close() // the spool folder is swept
 		return made, err
 	}

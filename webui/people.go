@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/internal/phrase"
@@ -37,6 +38,7 @@ type Person struct {
 	Invited bool       // has not set a password
 	Self    bool
 	URL     string
+	Stored  app.StorageUse
 }
 
 // A RoleChoice is a role that a user may have.
@@ -69,9 +71,14 @@ func (ui *handler) showPeople(w http.ResponseWriter, r *http.Request, status int
 	for _, role := range []store.Role{store.Admin, store.Member, store.Viewer} {
 		p.Roles = append(p.Roles, RoleChoice{role, rolesSaid[role]})
 	}
+	stored, err := ui.app.Storage.Everyone(r.Context())
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
 	a, _ := access.Of(r.Context())
 	for _, u := range users {
-		p.Users = append(p.Users, Person{u, rolesSaid[u.Role], u.Password == "", u.ID == a.Owner, personURL(u.ID)})
+		p.Users = append(p.Users, Person{u, rolesSaid[u.Role], u.Password == "", u.ID == a.Owner, personURL(u.ID), ui.app.Storage.Of(stored, u.ID)})
 	}
 	ui.show(w, r, status, "people.html", p)
 }

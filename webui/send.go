@@ -79,6 +79,7 @@ func (ui *handler) begin(w http.ResponseWriter, r *http.Request) {
 		return c.ID, err
 	}
 	m, err := ui.readMessage(r, open)
+	defer m.stored()
 	if err == nil {
 		_, err = open(&m)
 	}
@@ -118,6 +119,7 @@ func (ui *handler) send(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m, err := ui.readMessage(r, func(*message) (artel.ConversationID, error) { return id, nil })
+	defer m.stored()
 	if err == nil {
 		err = ui.deliver(r, id, m)
 	}
@@ -186,6 +188,25 @@ const maxField = 1_000_000 // bytes of one text field
 type message struct {
 	run.Input
 	now bool // to the active run, not queued
+
+	uploading context.Context // with what the files may store; nil: there were none
+	release   func()          // may be nil
+}
+
+// stored gives back what was reserved for the files.
+func (m *message) stored() {
+	if m.release != nil {
+		m.release()
+	}
+}
+
+// reserve admits the files of a form, before the first of them is read.
+func (ui *handler) reserve(r *http.Request, in *message) (err error) {
+	if in.uploading != nil {
+		return nil
+	}
+	in.uploading, in.release, err = ui.app.Storage.Reserve(r.Context(), r.ContentLength, min(max(r.ContentLength, 0), maxField))
+	return err
 }
 
 // readMessage parses the form as a stream: files are stored as they arrive, in the
@@ -243,12 +264,15 @@ func (ui *handler) readPart(r *http.Request, open func(*message) (artel.Conversa
 		if part.Filename == "" {
 			return nil // browsers send an empty file input as a part without a name
 		}
+		if err := ui.reserve(r, in); err != nil {
+			return err
+		}
 		id, err := open(in)
 		if err != nil {
 			return err
 		}
 		var s artifact.Staged
-		s, err = ui.app.Artifacts.Stage(r.Context(), id, app.Upload{Body: part, Filename: part.Filename, DeclaredType: part.ContentType})
+		s, err = ui.app.Artifacts.Stage(in.uploading, id, app.Upload{Body: part, Filename: part.Filename, DeclaredType: part.ContentType})
 		in.Uploads = append(in.Uploads, s)
 		return err
 	}

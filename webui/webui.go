@@ -39,6 +39,7 @@ import (
 	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/app/oidc"
 	"github.com/artelhq/artel/app/settings"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
@@ -368,6 +369,16 @@ func (ui *handler) explain(r *http.Request, err error) (int, string) {
 		return statuses[kind], locale(r).Say(phrase.PageOurFault, nil)
 	}
 	status := statuses[kind]
+	if e, ok := errors.AsType[*artifact.Full](err); ok {
+		key := phrase.PageStorageFull
+		if e.Needs < 0 {
+			key = phrase.PageStorageFullUnknown
+		}
+		if e.Reserved {
+			key, status = phrase.PageStorageReserved, http.StatusTooManyRequests
+		}
+		return status, locale(r).Say(key, map[string]any{"Used": phrase.Size(e.Used), "Limit": phrase.Size(e.Limit), "Needs": phrase.Size(e.Needs)})
+	}
 	if artel.CodeOf(err) == run.CodeRunLimit {
 		status = http.StatusTooManyRequests
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
@@ -176,6 +177,9 @@ func (b *Set) Call(ctx context.Context, e *Env, name string, args json.RawMessag
 	r, err := t.call(ctx, e, raw)
 	if err == nil {
 		r, err = e.finishResult(ctx, t.Tool, r)
+	}
+	if artel.CodeOf(err) == artifact.CodeStorage { // whatever the tool, the model may go on without
+		r, err = Failed("the result of %s could not be stored: %v", name, err), nil
 	}
 	if r.IsError {
 		r.Help = t.Help

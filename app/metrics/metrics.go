@@ -126,6 +126,36 @@ func (m *Metrics) CountRuns(count func(context.Context) (run.Load, error)) {
 	})
 }
 
+// CountStored adds what users store, which is read at each scrape: the bytes of all,
+// those of the user who stores most, and the limit of each; 0: none.
+func (m *Metrics) CountStored(limit int64, count func(context.Context) (sum, most int64, err error)) {
+	m.registry.MustRegister(&storedCollector{
+		count: count, sum: prometheus.NewDesc("artel_stored_bytes", "Bytes that count towards the storage limits of all users.", nil, nil),
+		most: prometheus.NewDesc("artel_stored_bytes_largest_user", "Bytes of the user who stores most.", nil, nil),
+	})
+	m.gauge("artel_storage_limit_bytes", "Bytes that each user may store; 0: any number.", nil).Set(float64(limit))
+}
+
+type storedCollector struct {
+	count     func(context.Context) (sum, most int64, err error)
+	sum, most *prometheus.Desc
+}
+
+// Describe implements [prometheus.Collector].
+func (c *storedCollector) Describe(to chan<- *prometheus.Desc) { to <- c.sum; to <- c.most }
+
+// Collect implements [prometheus.Collector].
+func (c *storedCollector) Collect(to chan<- prometheus.Metric) {
+	ctx, stop := context.WithTimeout(context.Background(), scrapeTime)
+	defer stop()
+	sum, most, err := c.count(ctx)
+	if err != nil {
+		return // as for runs
+	}
+	to <- prometheus.MustNewConstMetric(c.sum, prometheus.GaugeValue, float64(sum))
+	to <- prometheus.MustNewConstMetric(c.most, prometheus.GaugeValue, float64(most))
+}
+
 // scrapeTime is the longest that a scrape waits for the database.
 const scrapeTime = 5 * time.Second
 

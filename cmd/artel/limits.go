@@ -3,7 +3,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 
 	"github.com/artelhq/artel/app/meter"
 	"github.com/artelhq/artel/store"
@@ -15,6 +19,8 @@ type limitsConfig struct {
 		Tokens int64   `yaml:"tokens_per_day"`  // of requests and answers, in each UTC day
 		USD    float64 `yaml:"dollars_per_day"` // in each UTC day
 		Runs   int     `yaml:"runs"`            // at work at once
+
+		Storage byteSize `yaml:"storage"` // of files and artifacts
 	} `yaml:"user"` // of each user
 	Key keyLimits `yaml:"key"` // of each key of the gateway without limits of its own
 }
@@ -62,10 +68,33 @@ const maxBudget = 1_000_000
 func (l limitsConfig) check() error {
 	u := l.User
 	switch {
+	case u.Storage < 0:
+		return errors.New("limits.user.storage: want a size such as 5GB, or 0 for no limit")
 	case u.Tokens < 0, u.Runs < 0, !(u.USD >= 0), u.USD > maxBudget:
 		return fmt.Errorf("limits.user: want numbers from 0, and dollars_per_day up to %d", maxBudget)
 	}
 	return l.Key.check("limits.key")
+}
+
+// A byteSize is a number of bytes, written as such or with a unit of 1,024: 5GB.
+type byteSize int64
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (b *byteSize) UnmarshalText(text []byte) error {
+	s := strings.ToUpper(strings.Join(strings.Fields(string(text)), ""))
+	digits := strings.TrimRight(s, "BIKMGTP")
+	unit := strings.TrimSuffix(strings.Replace(s[len(digits):], "I", "", 1), "B")
+	power := strings.Index("KMGTP", unit) + 1 // 1 for no unit
+	if unit == "" {
+		power = 0
+	}
+	n, err := strconv.ParseFloat(digits, 64)
+	n *= math.Pow(1024, float64(power))
+	if err != nil || len(unit) > 1 || power < 0 || unit != "" && power == 0 || !(n >= 0) || n > math.MaxInt64/2 {
+		return fmt.Errorf("%q is no size: want a number of bytes, or one with a unit such as 500MB, 5GB or 1.5TB", string(text))
+	}
+	*b = byteSize(n)
+	return nil
 }
 
 // userLimits returns the limits of each user.

@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/store"
 )
 
@@ -135,11 +137,22 @@ func usersListCommand(g *globals) *cobra.Command {
 					} else if u.Invited {
 						state = "invited"
 					}
-					w.linef("%s\t%s\t%s\t%s\t%s", u.ID, u.Email, u.Name, u.Role, state)
+					w.linef("%s\t%s\t%s\t%s\t%s\t%s", u.ID, u.Email, u.Name, u.Role, state, storedText(u.Storage))
 				}
 			})
 		},
 	}
+}
+
+// storedText says what a user stores; empty if a server of an older version says nothing.
+func storedText(s *app.StorageUse) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.Limit == 0:
+		return phrase.Size(s.Used)
+	}
+	return phrase.Size(s.Used) + " of " + phrase.Size(s.Limit)
 }
 
 func (g *globals) printInvitation(cmd *cobra.Command, i httpapi.Invited) error {

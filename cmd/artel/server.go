@@ -161,7 +161,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		},
 		Web: fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
 		Options: app.Options{
-			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit, Limits: o.config.limits(), PDF: engine},
+			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit, Limits: o.config.limits(), PDF: engine, Quota: int64(o.config.Limits.User.Storage)},
 			Caller:    model.CallerOptions{Log: s.log, OnAttempt: s.telemetry.Call(s.metrics.Call)},
 			Context:   building,
 			Locale:    phrase.ParseLocale(o.config.Locale),
@@ -178,6 +178,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err := s.app.Toolbox.Load(ctx); err != nil {
 		return err
 	}
+	s.metrics.CountStored(int64(o.config.Limits.User.Storage), s.app.Storage.Load)
 	s.metrics.CountRuns(func(ctx context.Context) (run.Load, error) { return run.LoadOf(ctx, s.app.Runs) })
 	if pool != nil {
 		s.connect(ctx, pool)

@@ -35,12 +35,17 @@ type Uploads struct{ parts app.Parts }
 // Stage stores the bytes of a file, up to the size of an artifact (kind
 // TooLarge). They have no id before [Uploads.Create].
 func (u *Uploads) Stage(ctx context.Context, body io.Reader, filename, declared string) (Upload, error) {
-	b, err := u.parts.Blobs.Put(ctx, body, artifact.DefaultMaxBytes)
+	b, err := u.parts.Blobs.Put(ctx, artifact.Reserved(ctx, body), artifact.DefaultMaxBytes)
 	if err != nil {
 		return Upload{}, err
 	}
 	info, err := inspect(ctx, u.parts.Blobs, b.Digest, b.Size, media.Hint{DeclaredType: declared, Filename: filename})
 	return Upload{Digest: b.Digest, Filename: media.ShortFilename(filename), Info: info}, err
+}
+
+// Reserve admits the upload of a request; see [artifact.Quota.Reserve].
+func (u *Uploads) Reserve(ctx context.Context, size, spare int64) (context.Context, func(), error) {
+	return u.parts.Artifacts.Quota.Reserve(ctx, size, spare)
 }
 
 // Create gives a staged file an id. expires 0 means never.
@@ -54,7 +59,7 @@ func (u *Uploads) Create(ctx context.Context, f Upload, key Key, expires time.Du
 		if err := tx.Files.Purge(now); err != nil {
 			return err
 		}
-		return tx.Files.Create(f)
+		return u.parts.Artifacts.Quota.Within(tx, func() error { return tx.Files.Create(f) })
 	})
 	return f, err
 }

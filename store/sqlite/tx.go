@@ -56,6 +56,7 @@ func (t *tx) repositories() store.Tx {
 		Files:         files{t},
 		Notes:         notes{t},
 		Audit:         audit{t},
+		Storage:       storage{t},
 	}
 }
 

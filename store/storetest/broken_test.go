@@ -304,6 +304,7 @@ func TestTwins(t *testing.T) {
 	maps.Copy(broken, journalTwins())
 	maps.Copy(broken, renditionTwins())
 	maps.Copy(broken, fileTwins())
+	maps.Copy(broken, storageTwins())
 	maps.Copy(broken, noteTwins())
 	maps.Copy(broken, contextTwins())
 	maps.Copy(broken, gatewayTwins())

@@ -64,6 +64,7 @@ func (r rows) lists() map[string]func(store.Tx) (int, error) {
 			items, _, err := tx.GatewayLog.List(store.GatewayQuery{})
 			return len(items), err
 		},
+		"Storage.Used": func(tx store.Tx) (int, error) { n, err := tx.Storage.Used(); return int(min(n, 1)), err },
 		"Files.List": func(tx store.Tx) (int, error) {
 			items, err := tx.Files.List(store.FileQuery{Now: r.created, Limit: 9})
 			return len(items), err

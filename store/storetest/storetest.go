@@ -115,6 +115,8 @@ func clauses() []clause {
 		{"imports/versions", importsVersions},
 		{"imports/refuse", importsRefuse},
 		{"imports/purge", importsPurge},
+		{"storage/blobs", storageBlobs},
+		{"storage/texts", storageTexts},
 		{"people/users", peopleUsers},
 		{"people/invitations", peopleInvitations},
 		{"people/identities", peopleIdentities},

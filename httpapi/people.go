@@ -31,13 +31,13 @@ const (
 
 // A UserView is a user.
 type UserView struct {
-	ID        artel.Owner `json:"id" doc:"the owner of what the user makes"`
-	Name      string      `json:"name"`
-	Email     string      `json:"email"`
-	Role      store.Role  `json:"role" enum:"admin,member,viewer"`
-	Disabled  bool        `json:"disabled,omitempty"`
-	Invited   bool        `json:"invited,omitempty" doc:"has not set a password yet"`
-	CreatedAt time.Time   `json:"created_at"`
+	ID        artel.Owner     `json:"id" doc:"the owner of what the user makes"`
+	Name      string          `json:"name"`
+	Email     string          `json:"email"`
+	Role      store.Role      `json:"role" enum:"admin,member,viewer"`
+	Disabled  bool            `json:"disabled,omitempty"`
+	Invited   bool            `json:"invited,omitempty" doc:"has not set a password yet"`
+	CreatedAt time.Time       `json:"created_at"`
 	Storage   *app.StorageUse `json:"storage,omitempty" doc:"what the user stores; in the list of users"`
 }
 

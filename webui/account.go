@@ -25,7 +25,7 @@ type AccountPage struct {
 	Open     bool // there are no users yet
 	Session  bool // the password can be changed
 	Stored   app.StorageUse
-	Keys     int  // of the gateway, which a new password ends unless they are kept
+	Keys     int // of the gateway, which a new password ends unless they are kept
 	Sessions []SessionRow
 	Tokens   []TokenRow
 	Scopes   []ScopeChoice

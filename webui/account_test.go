@@ -25,7 +25,7 @@ const accountPassword = "a long password"
 // inhabited returns a site with an administrator, ann@example.org, who has to log in.
 func inhabited(t *testing.T) *site {
 	t.Helper()
-	s := newSiteOf(t, setup{login: true})
+	s := newSiteOf(t, setup{login: true, storage: 5 << 30})
 	_, err := s.app.Access.Users.Setup(apptest.Context(t), access.Setup{Name: "Ann", Email: "ann@example.org", Password: accountPassword})
 	if err != nil {
 		t.Fatal(err)
@@ -231,6 +231,7 @@ func TestAccessibleAccount(t *testing.T) {
 		t.Helper()
 		b.Prefer("light", true)
 		axe.check("html", allRules, name, "light")
+		b.picture("account-" + name)
 		b.Prefer("dark", true)
 		axe.check("html", colorRules, name, "dark")
 		resize(b, 390, 900)

@@ -22,6 +22,7 @@ import (
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/apptest"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/httpapi"
@@ -56,6 +57,7 @@ type setup struct {
 	services []model.Service                 // besides the demo
 	standard artel.ServiceID                 // that answers where none is named; "": the first
 	findings []model.Finding                 // where they were looked for
+	storage  int64                           // bytes that a user may store; 0: any number
 	dir      string                          // of database and blobs; "": in memory
 	reload   func(*model.Registry) error     // reads the services again; nil: they cannot be
 	context  app.Context                     // how contexts are built
@@ -117,7 +119,7 @@ func newSiteOf(t testing.TB, c setup) *site {
 		Store: db, Blobs: blobs, Notifier: event.NewNotifier(), Services: services, Servers: c.servers,
 		Providers:   map[model.Dialect]model.Provider{model.Demo: c.model, model.OpenAI: c.model},
 		Permissions: c.ask,
-		Options:     app.Options{SpoolDir: t.TempDir(), Context: c.context, Caller: c.caller},
+		Options:     app.Options{SpoolDir: t.TempDir(), Context: c.context, Caller: c.caller, Artifacts: artifact.Options{Quota: c.storage}},
 	}
 	if c.openai != nil {
 		config.Providers[model.OpenAI] = c.openai(blobs)

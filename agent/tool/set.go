@@ -178,7 +178,7 @@ func (b *Set) Call(ctx context.Context, e *Env, name string, args json.RawMessag
 	if err == nil {
 		r, err = e.finishResult(ctx, t.Tool, r)
 	}
-	if artel.CodeOf(err) == artifact.CodeStorage { // whatever the tool, the model may go on without
+	if artel.CodeOf(err) == artifact.CodeStorage { // the model may continue without it
 		r, err = Failed("the result of %s could not be stored: %v", name, err), nil
 	}
 	if r.IsError {

@@ -32,7 +32,7 @@ func TestDashboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := metrics.New("test")
-	m.CountStored(0, func(context.Context) (sum, most int64, err error) { return 0, 0, nil })
+	metrics.CountStored(m, 0, func(context.Context) (sum, most int64, err error) { return 0, 0, nil })
 	m.CountRuns(func(context.Context) (run.Load, error) { return run.Load{}, nil })
 	all := make(chan *prometheus.Desc, 1000)
 	m.Gatherer().(prometheus.Collector).Describe(all)

@@ -126,9 +126,9 @@ func (m *Metrics) CountRuns(count func(context.Context) (run.Load, error)) {
 	})
 }
 
-// CountStored adds what users store, which is read at each scrape: the bytes of all,
+// CountStored adds to m what users store, which is read at each scrape: the bytes of all,
 // those of the user who stores most, and the limit of each; 0: none.
-func (m *Metrics) CountStored(limit int64, count func(context.Context) (sum, most int64, err error)) {
+func CountStored(m *Metrics, limit int64, count func(context.Context) (sum, most int64, err error)) {
 	m.registry.MustRegister(&storedCollector{
 		count: count, sum: prometheus.NewDesc("artel_stored_bytes", "Bytes that count towards the storage limits of all users.", nil, nil),
 		most: prometheus.NewDesc("artel_stored_bytes_largest_user", "Bytes of the user who stores most.", nil, nil),

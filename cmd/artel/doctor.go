@@ -42,15 +42,16 @@ var errFindings = errors.New("artel doctor has findings")
 
 func doctorCommand(g *globals) *cobra.Command {
 	var addr, data string
-	var services bool
+	var services, recount bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Look for what keeps the server from working", Args: usage(cobra.NoArgs),
 		Long: `Checks the configuration, the data directory, the disk, the database, the address,
 the clock, and, with --services, whether each model service answers, which costs a
-few tokens each. Changes nothing, and prints no keys. Exits with 1 if something
-needs to be done.`,
+few tokens each. Changes nothing, and prints no keys; --recount alone corrects how
+much each user stores, where the sums that are kept are wrong. Exits with 1 if
+something needs to be done.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := doctor{addr: addr, data: data}
+			d := doctor{addr: addr, data: data, recount: recount}
 			d.examine(cmd.Context(), g.config, services)
 			err := g.print(cmd, map[string]any{"version": version, "checks": d.all}, func(w printer) {
 				for _, one := range d.all {
@@ -77,6 +78,7 @@ needs to be done.`,
 	}
 	cmd.Flags().StringVar(&addr, "addr", envOr("ARTEL_ADDR", defaultAddr), "address that the server is to listen on")
 	cmd.Flags().StringVar(&data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
+	cmd.Flags().BoolVar(&recount, "recount", false, "correct how much each user stores, if it is wrong; writes wait meanwhile")
 	cmd.Flags().BoolVar(&services, "services", false, "ask every model service for a word, which may cost")
 	return cmd
 }
@@ -84,6 +86,7 @@ needs to be done.`,
 // A doctor collects diagnoses.
 type doctor struct {
 	addr, data string
+	recount    bool
 	all        []diagnosis
 }
 
@@ -215,6 +218,27 @@ func (d *doctor) database(ctx context.Context) {
 		d.ill("database", fix, "it is damaged: %s", strings.Join(damages, "; "))
 	default:
 		d.fine("database", "the quick check finds no damage")
+		d.stored(ctx, path)
+	}
+}
+
+// stored compares what is kept about how much users store with the rows.
+func (d *doctor) stored(ctx context.Context, path string) {
+	const check = "storage of users"
+	wrong, err := sqlite.Recount(ctx, path, d.recount)
+	var lines []string
+	for _, m := range wrong {
+		lines = append(lines, fmt.Sprintf("%s: %s, in truth %s (%d files with wrong uses)", m.Owner, phrase.Size(m.Counted), phrase.Size(m.Real), m.Blobs))
+	}
+	switch {
+	case err != nil:
+		d.ill(check, "look at the rights of the database", "%v", err)
+	case len(wrong) == 0:
+		d.fine(check, "the sums are those of the rows")
+	case d.recount:
+		d.fine(check, "corrected: %s", strings.Join(lines, "; "))
+	default:
+		d.ill(check, "run: artel doctor --recount", "%s", strings.Join(lines, "; "))
 	}
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -41,7 +42,7 @@ func TestDoctor(t *testing.T) {
 	}
 	bare := bareEnvironment(dir)
 	checks, out, code := examine(bare, "--data", "data", "--addr", addr)
-	if code != 0 || !checks["server"].OK || !strings.Contains(checks["database"].Says, "no damage") || len(checks) != 9 {
+	if code != 0 || !checks["server"].OK || !strings.Contains(checks["database"].Says, "no damage") || len(checks) != 10 {
 		t.Errorf("a sound server: code %d, %s", code, out)
 	}
 	ill := func(check, says string, env []string, args ...string) {
@@ -56,6 +57,26 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	if c := checks["storage of users"]; !c.OK || !strings.Contains(c.Says, "those of the rows") {
+		t.Errorf("storage: %s", out)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(dir, "data", databaseFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(ctx, "INSERT INTO stored (owner, bytes) VALUES ('usr_wrong', 2048)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ill("storage of users", "usr_wrong: 2.0 KB, in truth 0 B", bare, "--data", "data", "--addr", addr)
+	if checks, out, code := examine(bare, "--data", "data", "--addr", addr, "--recount"); code != 0 || !strings.Contains(checks["storage of users"].Says, "corrected: usr_wrong") {
+		t.Errorf("recounted: code %d, %s", code, out)
+	}
+	if _, out, code := examine(bare, "--data", "data", "--addr", addr); code != 0 {
+		t.Errorf("after the recount: code %d, %s", code, out)
+	}
 	ill("address", "in use", bare, "--data", "other", "--addr", l.Addr().String())
 	writeFiles(t, dir, map[string]string{"open/x": "", "file": "x"})
 	if err := os.Chmod(filepath.Join(dir, "open"), 0o755); err != nil { //nolint:gosec // it is what is looked for

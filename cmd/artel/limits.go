@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,14 +84,13 @@ type byteSize int64
 func (b *byteSize) UnmarshalText(text []byte) error {
 	s := strings.ToUpper(strings.Join(strings.Fields(string(text)), ""))
 	digits := strings.TrimRight(s, "BIKMGTP")
-	unit := strings.TrimSuffix(strings.Replace(s[len(digits):], "I", "", 1), "B")
-	power := strings.Index("KMGTP", unit) + 1 // 1 for no unit
-	if unit == "" {
-		power = 0
-	}
+	power := slices.IndexFunc([]string{"", "K", "M", "G", "T", "P"}, func(unit string) bool {
+		rest := s[len(digits):]
+		return rest == unit || rest == unit+"B" || unit != "" && rest == unit+"IB"
+	})
 	n, err := strconv.ParseFloat(digits, 64)
 	n *= math.Pow(1024, float64(power))
-	if err != nil || len(unit) > 1 || power < 0 || unit != "" && power == 0 || !(n >= 0) || n > math.MaxInt64/2 {
+	if err != nil || power < 0 || !(n >= 0) || n > math.MaxInt64/2 {
 		return fmt.Errorf("%q is no size: want a number of bytes, or one with a unit such as 500MB, 5GB or 1.5TB", string(text))
 	}
 	*b = byteSize(n)

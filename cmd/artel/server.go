@@ -178,7 +178,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err := s.app.Toolbox.Load(ctx); err != nil {
 		return err
 	}
-	s.metrics.CountStored(int64(o.config.Limits.User.Storage), s.app.Storage.Load)
+	metrics.CountStored(s.metrics, int64(o.config.Limits.User.Storage), s.app.Storage.Load)
 	s.metrics.CountRuns(func(ctx context.Context) (run.Load, error) { return run.LoadOf(ctx, s.app.Runs) })
 	if pool != nil {
 		s.connect(ctx, pool)

@@ -58,7 +58,7 @@ const miscounts = "WITH blobs AS (" + recountBlobs + "), sums AS (" + recountByt
 	WHERE b.counted <> b.bytes OR w.blobs > 0 ORDER BY b.owner`
 
 // Recount adds up what each owner of a database file stores, from its rows, and
-// returns the owners for whom other numbers are kept. With repair it stores the right
+// returns the owners with other numbers in the tables. With repair it stores the right
 // numbers, and keeps other writers waiting while it adds up; otherwise it changes
 // nothing. A database of an older schema has no numbers, and so none that are wrong.
 func Recount(ctx context.Context, path string, repair bool) (found []Miscount, err error) {

@@ -35,6 +35,7 @@ type chunk struct {
 // buildLines divides the glyphs of a page into lines, and lines into cells.
 func buildLines(glyphs []glyph) []pdfLine {
 	var lines []pdfLine
+	glyphs = ordered(glyphs)
 	for len(glyphs) > 0 {
 		n := lineLength(glyphs)
 		if l, ok := newLine(glyphs[:n]); ok {

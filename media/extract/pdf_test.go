@@ -30,6 +30,11 @@ func pdfOf(content, font string, objects ...string) []byte {
 	return []byte(b.String())
 }
 
+// stream makes an object with data.
+func stream(number int, data string) string {
+	return fmt.Sprintf("%d 0 obj<</Length %d>>stream\n%s\nendstream endobj", number, len(data), data)
+}
+
 const helvetica = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
 
 func TestPDF(t *testing.T) {
@@ -44,7 +49,14 @@ func TestPDF(t *testing.T) {
 		{"hyphens of the word itself", "the --max-snapshots option of state-of-the-art tools", pdfOf("BT /F 10 Tf 12 TL 50 700 Td (the --max-) Tj T* (snapshots option of state-of-the-) Tj T* (art tools) Tj ET", helvetica), nil},
 		{"differences", "éfi–Ω", pdfOf("BT /F 10 Tf 50 700 Td (abcd) Tj ET", "<</Type/Font/Subtype/Type1/BaseFont/X/Encoding<</Differences[97/eacute/fi/endash/uni03A9]>>>>"), nil},
 		{"to unicode", "天ab", pdfOf("BT /F 10 Tf 50 700 Td <000100020003> Tj ET", "<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 7 0 R/DescendantFonts[<</DW 1000>>]>>",
-			fmt.Sprintf("7 0 obj<</Length %d>>stream\n%s\nendstream endobj", len(cmap), cmap)), nil},
+			stream(7, cmap)), nil},
+		{
+			"characters beyond U+FFFF", "𝑥😀\uFFFDa", pdfOf("BT /F 10 Tf 50 700 Td <0001000200030004> Tj ET", "<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 7 0 R/DescendantFonts[<</DW 1000>>]>>", stream(7, strings.NewReplacer(
+				"<0001> <5929>", "<0001> <D835DC65> <0002> <D83DDE00> <0003> <D835> <0004> <0061>", "1 beginbfchar", "4 beginbfchar", "1 beginbfrange <0002> <0003> <0061> endbfrange", "").Replace(cmap))),
+			map[Omission]int{OmitGlyph: 1},
+		},
+		{"glyphs written after their line", "one 2 three 4 five", pdfOf("BT /F 10 Tf 1 0 0 1 50 700 Tm [(one) -2000 (three) -2000 (five)] TJ 1 0 0 1 72 700 Tm (2) Tj 1 0 0 1 116 700 Tm (4) Tj ET", helvetica), nil},
+		{"a line over another", "one three\n\nover", pdfOf("BT /F 10 Tf 1 0 0 1 50 700 Tm [(one) -2000 (three)] TJ 1 0 0 1 60 700 Tm (over) Tj ET", helvetica), nil},
 		{"legacy cmap", "天气", pdfOf("BT /F 10 Tf 50 700 Td <CCECC6F8> Tj ET", "<</Type/Font/Subtype/Type0/Encoding/GBK-EUC-H/DescendantFonts[<</DW 1000>>]>>"), nil},
 		{"unknown glyphs", "\uFFFD\uFFFD", pdfOf("BT /F 10 Tf 50 700 Td <00010002> Tj ET", "<</Type/Font/Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</DW 1000>>]>>"), map[Omission]int{OmitGlyph: 2}},
 		{"actual text", "real", pdfOf("BT /F 10 Tf 50 700 Td /Span<</ActualText(real)>>BDC (fa) Tj (ke) Tj EMC ET", helvetica), nil},

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"math"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 )
@@ -185,8 +187,31 @@ func (d *Document) chars(ctx context.Context, page uint64, turn rotation, p *Pag
 			p.Chars[from+i].Font = f
 		}
 	}
+	p.Chars = paired(p.Chars)
 	_, err = d.call(ctx, "free", out)
 	return err
+}
+
+// paired joins the two halves in which pdfium gives characters beyond U+FFFF, such as
+// italic letters of formulas and emoji. A half alone has no meaning.
+func paired(chars []Char) []Char {
+	kept := chars[:0]
+	for i := 0; i < len(chars); i++ {
+		c := chars[i]
+		if utf16.IsSurrogate(c.Rune) {
+			both := rune(utf8.RuneError)
+			if i+1 < len(chars) {
+				both = utf16.DecodeRune(c.Rune, chars[i+1].Rune)
+			}
+			if c.Rune = both; both != utf8.RuneError {
+				i++
+			} else {
+				c.Unknown = true
+			}
+		}
+		kept = append(kept, c)
+	}
+	return kept
 }
 
 // readChar decodes a record of glue.wat.

@@ -96,11 +96,34 @@ func (z *zitadel) config() string {
 	return "auth:\n  oidc:\n    issuer: " + z.issuer + "\n    client_id: artel\n    client_secret: a secret\n    allowed_domains: [zitadel.ch]\n"
 }
 
-// serve begins to serve the site that has the configuration.
-func (z *zitadel) serve(site string) {
+// serve begins to serve the site that has the configuration, behind a gate.
+func (z *zitadel) serve(site string, g *gate) {
 	storage.RegisterClients(storage.WebClient("artel", "a secret", site+"/auth/oidc/callback"))
-	z.front.Config.Handler = exampleop.SetupServer(z.issuer, storage.NewStorage(storage.NewUserStore(z.issuer)), nil, false, op.WithAllowInsecure())
+	z.front.Config.Handler = g.behind(exampleop.SetupServer(z.issuer, storage.NewStorage(withStranger{storage.NewUserStore(z.issuer)}), nil, false, op.WithAllowInsecure()))
 	z.front.Start()
+}
+
+// withStranger adds a person whose domain is not allowed.
+type withStranger struct{ storage.UserStore }
+
+func stranger() *storage.User {
+	return &storage.User{ID: "stranger", Username: "stranger", Password: "verysecure", Email: "test-user@zitadel.ch.example", EmailVerified: true}
+}
+
+// GetUserByID implements [storage.UserStore].
+func (s withStranger) GetUserByID(id string) *storage.User {
+	if id == "stranger" {
+		return stranger()
+	}
+	return s.UserStore.GetUserByID(id)
+}
+
+// GetUserByUsername implements [storage.UserStore].
+func (s withStranger) GetUserByUsername(name string) *storage.User {
+	if name == "stranger" {
+		return stranger()
+	}
+	return s.UserStore.GetUserByUsername(name)
 }
 
 // login logs a person of the provider in.
@@ -141,7 +164,7 @@ func TestServerForOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	site := "http://127.0.0.1:" + at.Port() // where the port is published
-	z.serve(site)
+	z.serve(site, &gate{})
 	code, err := url.Parse(setup)
 	if err != nil || code.Query().Get("code") == "" {
 		t.Fatalf("no link for the set-up: %q", setup)

@@ -72,6 +72,14 @@ func TestLoginBy(t *testing.T) {
 	elsewhere.Issuer = "https://other.example"
 	refused("the subject at another provider", elsewhere, access.CodeUninvited)
 
+	if _, _, err := b.Users.Invite(admin, access.NewUser{Name: "Kate", Email: "Kate@example.org"}); err != nil {
+		t.Fatal(err)
+	}
+	refused("the Kelvin sign for a K", person("4", "\u212Aate@example.org"), access.CodeUninvited)
+	if got := enter("another case", person("5", "KATE@EXAMPLE.ORG")); got.Name != "Kate" {
+		t.Errorf("got %+v", got)
+	}
+
 	got := enter("a new member", joining)
 	if got.Role != store.Member || got.Name != "Someone" || got.Owner == bob.ID || got.Owner == artel.Local {
 		t.Errorf("got %+v", got)

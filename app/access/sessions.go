@@ -40,7 +40,7 @@ const MaxSessions = 100
 func (ss *Sessions) Login(ctx context.Context, l Login) (secret string, s store.Session, err error) {
 	const op = "access.Sessions.Login"
 	k := ss.core
-	email, network := strings.ToLower(strings.TrimSpace(l.Email)), networkOf(audit.Address(ctx))
+	email, network := FoldEmail(l.Email), networkOf(audit.Address(ctx))
 	var u store.User
 	account := "account " + artel.Shorten(email, maxEmail)
 	err = k.people.View(ctx, func(tx store.PeopleTx) (err error) {

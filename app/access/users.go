@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/event/audit"
@@ -46,9 +47,21 @@ type UserPatch struct {
 	Disabled    *bool
 }
 
+// FoldEmail returns an address, or a part of one, in lower case, the form in which
+// addresses are compared and stored. Letters outside of ASCII do not become those of ASCII,
+// as the Kelvin sign would become k: an address with one is of somebody else.
+func FoldEmail(email string) string {
+	return strings.Map(func(r rune) rune {
+		if l := unicode.ToLower(r); r <= unicode.MaxASCII || l > unicode.MaxASCII {
+			return l
+		}
+		return r
+	}, strings.TrimSpace(email))
+}
+
 // address returns an address in the form in which it is stored.
 func address(op, email string) (string, error) {
-	email = strings.ToLower(strings.TrimSpace(email))
+	email = FoldEmail(email)
 	if a, err := mail.ParseAddress(email); err != nil || a.Address != email || len(email) > maxEmail {
 		return "", artel.Errorf(artel.Invalid, op, "email", "want an address such as ann@example.org")
 	}

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -58,6 +59,8 @@ type Provider struct {
 	sealK []byte
 	used  usedStates
 
+	faults atomic.Int64 // requests that the provider did not answer, for a fault of its own
+
 	mu     sync.Mutex // held while the provider is looked up
 	found  *oidc.Provider
 	iss    bool // the provider names itself in its answers (RFC 9207)
@@ -73,9 +76,8 @@ const (
 	maxAnswer  = 1 << 20 // bytes
 )
 
-// New returns a provider, which is asked for its endpoints with the first login. A nil
-// client means one with bounds.
-func New(o Options, client *http.Client, now func() time.Time) (*Provider, error) {
+// New returns a provider, which is asked for its endpoints with the first login.
+func New(o Options, now func() time.Time) (*Provider, error) {
 	if o.Scopes == nil {
 		o.Scopes = []string{"email", "profile"}
 	}
@@ -86,18 +88,23 @@ func New(o Options, client *http.Client, now func() time.Time) (*Provider, error
 	if err != nil {
 		return nil, artel.Errorf(artel.Internal, "oidc.New", "", "%w", err)
 	}
-	if client == nil {
-		client = &http.Client{Timeout: timeout, Transport: bounded{http.DefaultTransport}}
-	}
-	return &Provider{o: o, http: client, now: now, sealK: key, used: usedStates{until: map[string]time.Time{}}}, nil
+	p := &Provider{o: o, now: now, sealK: key, used: usedStates{until: map[string]time.Time{}}}
+	p.http = &http.Client{Timeout: timeout, Transport: bounded{http.DefaultTransport, &p.faults}}
+	return p, nil
 }
 
-// bounded limits the answers of a provider.
-type bounded struct{ http.RoundTripper }
+// bounded limits the answers of a provider, and counts those that do not come.
+type bounded struct {
+	http.RoundTripper
+	faults *atomic.Int64
+}
 
 // RoundTrip implements [http.RoundTripper].
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := b.RoundTripper.RoundTrip(r)
+	if err != nil || resp.StatusCode >= http.StatusInternalServerError {
+		b.faults.Add(1)
+	}
 	if err == nil {
 		resp.Body = struct {
 			io.Reader
@@ -163,6 +170,15 @@ func (p *Provider) Start(ctx context.Context, redirect, next string) (location, 
 // It returns what the provider says of the person, and the path of [Provider.Start].
 // Each state is accepted once.
 func (p *Provider) Finish(ctx context.Context, sealed string, query map[string][]string) (cl access.Claim, next string, err error) {
+	before := p.faults.Load()
+	cl, next, err = p.finish(ctx, sealed, query)
+	if artel.CodeOf(err) == CodeInvalid && p.faults.Load() != before { // the libraries do not say why they have no answer
+		err = failure(CodeUnreachable, "the provider %s cannot be asked: %w", p.o.Issuer, err)
+	}
+	return cl, next, err
+}
+
+func (p *Provider) finish(ctx context.Context, sealed string, query map[string][]string) (cl access.Claim, next string, err error) {
 	s, err := p.open(sealed)
 	if err != nil {
 		return cl, "", err
@@ -236,8 +252,8 @@ func (p *Provider) claim(ctx context.Context, found *oidc.Provider, id *oidc.IDT
 	if cl.Name == "" {
 		cl.Name = c.Username
 	}
-	_, domain, ok := strings.Cut(strings.ToLower(c.Email), "@")
-	cl.Member = ok && cl.Verified && slices.ContainsFunc(p.o.AllowedDomains, func(d string) bool { return strings.EqualFold(d, domain) })
+	_, domain, ok := strings.Cut(access.FoldEmail(c.Email), "@")
+	cl.Member = ok && cl.Verified && slices.ContainsFunc(p.o.AllowedDomains, func(d string) bool { return access.FoldEmail(d) == domain })
 	if p.o.AdminGroup != "" {
 		admin := contains(c.Groups, p.o.AdminGroup)
 		cl.Admin = &admin

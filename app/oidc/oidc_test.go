@@ -25,7 +25,7 @@ func open(t *testing.T, issuer string, now func() time.Time, change func(*oidc.O
 	if change != nil {
 		change(&o)
 	}
-	p, err := oidc.New(o, nil, now)
+	p, err := oidc.New(o, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +82,7 @@ func TestClaims(t *testing.T) {
 		"nothing about it":         {with("email_verified", nil), nil, domains, changed(func(c *access.Claim) { c.Verified = false })},
 		"a member":                 {plain, nil, domains, changed(func(c *access.Claim) { c.Member = true })},
 		"a longer domain":          {with("email", "ann@evil-example.org"), nil, domains, changed(func(c *access.Claim) { c.Email = "ann@evil-example.org" })},
+		"the long s":               {with("email", "ann@\u017Fhop.example"), nil, func(o *oidc.Options) { o.AllowedDomains = []string{"shop.example"} }, changed(func(c *access.Claim) { c.Email = "ann@\u017Fhop.example" })},
 		"a domain below":           {with("email", "ann@x.example.org"), nil, domains, changed(func(c *access.Claim) { c.Email = "ann@x.example.org" })},
 		"two signs":                {with("email", "ann@example.org@evil.example"), nil, domains, changed(func(c *access.Claim) { c.Email = "ann@example.org@evil.example" })},
 		"an administrator":         {with("groups", []string{"x", "ops"}), nil, groups, changed(func(c *access.Claim) { c.Admin = &yes })},
@@ -172,6 +173,31 @@ func TestUnreachable(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
+}
+
+// TestProviderGoesDown: a provider that cannot be reached any more is not one that lies.
+func TestProviderGoesDown(t *testing.T) {
+	at := oidctest.New(t, nil)
+	p := open(t, at.URL, time.Now, nil)
+	sealed, q := begin(t, p, at)
+	at.Stop()
+	refused(t, "no connection for the code", p, sealed, q, oidc.CodeUnreachable)
+
+	at = oidctest.New(t, nil)
+	at.Say(map[string]any{"sub": "7", "email": "ann@example.org"})
+	p = open(t, at.URL, time.Now, nil)
+	sealed, q = begin(t, p, at)
+	at.Break("/token")
+	refused(t, "no token, for a fault of the provider", p, sealed, q, oidc.CodeUnreachable)
+
+	at.Break("/keys")
+	sealed, q = begin(t, p, at)
+	refused(t, "no keys", p, sealed, q, oidc.CodeUnreachable)
+
+	at.Break("/me")
+	at.Say(map[string]any{"sub": "7"})
+	sealed, q = begin(t, p, at)
+	refused(t, "no information about the user", p, sealed, q, oidc.CodeUnreachable)
 }
 
 func TestCheck(t *testing.T) {

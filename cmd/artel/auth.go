@@ -48,7 +48,7 @@ func (a authConfig) provider(key []byte, getenv func(string) string) (*oidc.Prov
 	}
 	return oidc.New(oidc.Options{
 		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: values["client_secret"], Scopes: c.Scopes, AllowedDomains: c.AllowedDomains, AdminGroup: c.AdminGroup, Key: key,
-	}, nil, time.Now)
+	}, time.Now)
 }
 
 // check rejects settings of the provider that cannot work.

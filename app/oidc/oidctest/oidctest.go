@@ -38,6 +38,9 @@ type Provider struct {
 	claims map[string]any
 	info   map[string]any
 	codes  map[string]login
+	broken string // a path
+
+	server *httptest.Server
 }
 
 type login struct {
@@ -56,9 +59,18 @@ func New(t testing.TB, now func() time.Time) *Provider {
 	}
 	p := &Provider{key: key, now: now, codes: map[string]login{}}
 	mux := http.NewServeMux()
-	s := httptest.NewServer(mux)
-	t.Cleanup(s.Close)
-	p.URL = s.URL
+	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		broken := r.URL.Path == p.broken
+		p.mu.Unlock()
+		if broken {
+			http.Error(w, "out of order", http.StatusBadGateway)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(p.server.Close)
+	p.URL = p.server.URL
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]any{
 			"issuer": p.URL, "authorization_endpoint": p.URL + "/auth", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys", "userinfo_endpoint": p.URL + "/me",
@@ -93,6 +105,16 @@ func (p *Provider) SayOf(info map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.info = info
+}
+
+// Stop ends the provider.
+func (p *Provider) Stop() { p.server.Close() }
+
+// Break lets a path answer with 502 from now on, and no other.
+func (p *Provider) Break(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken = path
 }
 
 // Authorize logs in at the address to which a browser was sent, and returns the address

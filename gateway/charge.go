@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,10 +22,18 @@ const (
 	tokensPerPage  = 3000 // of a PDF, with its picture
 )
 
+// A bound says how the cost of a request is bounded.
+type bound int
+
+const (
+	byLimit   bound = iota // by the limit of the output, which can be lowered
+	byRequest              // by the request as it is
+	byNothing              // it begins work of any amount
+)
+
 // charge admits the call of a request that is not decoded; x.settle gives the charge
-// back. It returns the text with a lower limit of the output if less is left, unless
-// it is fixed.
-func (x *exchange) charge(s *model.Service, text string, media []model.PlacedMedia, fixed bool) (string, error) {
+// back. It returns the text, with a lower limit of the output if it has one and less is left.
+func (x *exchange) charge(s *model.Service, text string, media []model.PlacedMedia, by bound) (string, error) {
 	x.settle()
 	x.started, x.entry.Usage = false, artel.Usage{}
 	call := model.PaidCall{Service: *s, Input: int64(len(text)/bytesPerToken + 1)}
@@ -32,7 +41,8 @@ func (x *exchange) charge(s *model.Service, text string, media []model.PlacedMed
 		call.Input += int64(tokensPerImage + tokensPerPage*m.Media.Pages)
 	}
 	limit := outputLimit(s, text)
-	call.Output, call.Least, call.Fixed = limit.value, limit.thinking+1, fixed
+	call.Output, call.Answers, call.Least, call.Fixed = limit.value, limit.answers, limit.thinking+1, by != byLimit
+	call.Unbounded = by == byNothing
 	charge, err := x.gw.backend.Charge(x.r.Context(), call)
 	if err != nil {
 		return "", err
@@ -58,73 +68,104 @@ func (x *exchange) settle() {
 	end(model.Spent{Usage: u, Started: x.started})
 }
 
-// An outputField is where a request says how long its answer may be.
-type outputField struct {
-	object   string // the path of the object that has the field; "": the request itself
-	name     string // of the field
+// maxAnswers bounds the answers of one request that are reserved for; no service gives
+// as many.
+const maxAnswers = 1 << 20
+
+// An outputLimits is what a request says of how long its answers may be, and how many
+// there are. Services differ in which of two members of one name they read, and which of
+// two limits, so the most generous counts, and all are lowered.
+type outputLimits struct {
+	name     string // of a member that is added if there is none
+	in       string // the object that it belongs to; "": the request itself
 	value    int64  // 0: it does not say
 	thinking int64  // tokens of the answer that are reserved for reasoning
-	at       provider.Span
+	answers  int64
+	at       []provider.Span // values of members that limit the output
+	empty    []int           // behind the opening brackets of the objects without one
 }
 
-// outputLimit finds the limit of the output in the JSON of a request.
-func outputLimit(s *model.Service, text string) outputField {
-	f := outputField{name: "max_tokens"}
-	var names []string
+// outputLimit reads the limits of the output in the JSON of a request.
+func outputLimit(s *model.Service, text string) outputLimits {
+	f := outputLimits{name: "max_tokens", answers: 1}
+	limits := []string{"max_tokens"}
 	switch s.Dialect {
 	case model.OpenAI:
-		names = []string{"max_completion_tokens", "max_tokens"}
+		limits = []string{"max_completion_tokens", "max_tokens"}
 		if s.Quirks().OutputLimit == "max_completion_tokens" {
 			f.name = "max_completion_tokens"
 		}
 	case model.OpenAIResponses:
-		f.name = "max_output_tokens"
-	case model.Anthropic:
-		f.thinking = gjson.Get(text, "thinking.budget_tokens").Int()
+		f.name, limits = "max_output_tokens", []string{"max_output_tokens"}
 	case model.Gemini:
-		f.object, f.name = "generationConfig", "maxOutputTokens"
-		if gjson.Get(text, "generation_config").IsObject() {
-			f.object = "generation_config"
+		f.name, f.in, limits = "maxOutputTokens", "generationConfig", []string{"maxOutputTokens", "max_output_tokens"}
+	}
+	root := gjson.Parse(text)
+	if f.in == "" {
+		f.read(root, limits)
+	}
+	answers, prompts := f.answers, int64(1)
+	root.ForEach(func(key, value gjson.Result) bool {
+		switch key.String() {
+		case "generationConfig", "generation_config":
+			if f.in != "" && value.IsObject() {
+				f.read(value, limits)
+			}
+		case "thinking": // of Anthropic
+			f.thinking = max(f.thinking, value.Get("budget_tokens").Int())
+		case "best_of": // of Completions, as are several prompts
+			answers = max(answers, value.Int())
+		case "prompt":
+			if value.IsArray() && value.Get("0").Type != gjson.Number { // otherwise it is one, of tokens
+				prompts = max(prompts, value.Get("#").Int())
+			}
 		}
-		names = []string{f.object + ".maxOutputTokens", f.object + ".max_output_tokens"}
-		f.thinking = max(0, gjson.Get(text, f.object+".thinkingConfig.thinkingBudget").Int())
-	}
-	if names == nil {
-		names = []string{f.name}
-	}
-	for _, name := range names {
-		if v := gjson.Get(text, name); v.Type == gjson.Number && v.Index > 0 {
-			f.value, f.at = max(0, v.Int()), provider.Span{From: v.Index, To: v.Index + len(v.Raw)}
-			break
-		}
-	}
+		return true
+	})
+	f.answers = min(max(f.answers, answers), maxAnswers) * min(prompts, maxAnswers)
 	return f
 }
 
+// read adds what an object says.
+func (f *outputLimits) read(object gjson.Result, limits []string) {
+	found := false
+	object.ForEach(func(key, value gjson.Result) bool {
+		switch name := key.String(); {
+		case slices.Contains(limits, name):
+			found = true
+			f.value = max(f.value, value.Int()) // some services read numbers in texts
+			f.at = append(f.at, provider.SpanOf(value))
+		case name == "n", name == "candidateCount", name == "candidate_count":
+			f.answers = max(f.answers, value.Int())
+		case name == "thinkingConfig", name == "thinking_config":
+			f.thinking = max(f.thinking, value.Get("thinkingBudget").Int(), value.Get("thinking_budget").Int())
+		}
+		return true
+	})
+	if !found {
+		f.empty = append(f.empty, object.Index+strings.IndexByte(object.Raw, '{')+1)
+	}
+}
+
 // lowered returns the text with another limit.
-func (f outputField) lowered(text string, n int) string {
+func (f outputLimits) lowered(text string, n int) string {
 	number := strconv.Itoa(n)
-	if f.at.To > 0 {
-		return provider.ApplyEdits(text, []provider.Edit{{Span: f.at, With: number}})
+	edits := make([]provider.Edit, 0, len(f.at)+len(f.empty))
+	for _, at := range f.at {
+		edits = append(edits, provider.Edit{Span: at, With: number})
 	}
 	member := provider.QuoteJSON(f.name) + ":" + number
-	in, object := 0, text
-	if f.object != "" {
-		if v := gjson.Get(text, f.object); v.IsObject() && v.Index > 0 {
-			in, object = v.Index, v.Raw
-		} else {
-			member = provider.QuoteJSON(f.object) + ":{" + member + "}"
+	if len(f.at) == 0 && len(f.empty) == 0 { // the object is missing
+		member, f.empty = provider.QuoteJSON(f.in)+":{"+member+"}", []int{strings.IndexByte(text, '{') + 1}
+	}
+	for _, at := range f.empty {
+		with := member
+		if !strings.HasPrefix(strings.TrimLeft(text[at:], " \t\r\n"), "}") {
+			with += ","
 		}
+		edits = append(edits, provider.Edit{Span: provider.Span{From: at, To: at}, With: with})
 	}
-	open := strings.IndexByte(object, '{')
-	if open < 0 {
-		return text
-	}
-	if rest := strings.TrimLeft(object[open+1:], " \t\r\n"); !strings.HasPrefix(rest, "}") {
-		member += ","
-	}
-	at := in + open + 1
-	return text[:at] + member + text[at:]
+	return provider.ApplyEdits(text, edits)
 }
 
 // paidMedia are the media that a request has for what it may cost.

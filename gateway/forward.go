@@ -76,7 +76,7 @@ func (x *exchange) send(ctx context.Context, s *model.Service, o outgoing) (*htt
 // forward sends a request and passes the response back.
 func (x *exchange) forward(ctx context.Context, s *model.Service, o outgoing) error {
 	var err error
-	if o.text, err = x.charge(s, o.text, paidMedia(o.request), false); err != nil {
+	if o.text, err = x.charge(s, o.text, paidMedia(o.request), byLimit); err != nil {
 		return err
 	}
 	defer x.settle()

@@ -274,9 +274,11 @@ func (x *exchange) passTo(ctx context.Context, s *model.Service, path string, p 
 		below += "?" + q
 	}
 	if x.r.Method == http.MethodPost {
-		if _, err := x.charge(s, string(p.text), nil, true); err != nil {
+		text, err := x.charge(s, string(p.text), nil, boundOf(path))
+		if err != nil {
 			return err
 		}
+		p.text = []byte(text)
 		defer x.settle()
 	}
 	var a *response
@@ -307,6 +309,17 @@ func (x *exchange) passTo(ctx context.Context, s *model.Service, path string, p 
 	defer leave()
 	defer a.close()
 	return x.passBack(a)
+}
+
+// boundOf says how the cost of a request that is passed on is bounded.
+func boundOf(path string) bound {
+	switch path {
+	case "/v1/completions":
+		return byLimit
+	case "/v1/batches", "/v1/messages/batches":
+		return byNothing
+	}
+	return byRequest
 }
 
 // passBack passes an answer on as it arrives, and reads its usage.

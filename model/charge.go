@@ -13,14 +13,17 @@ type PaidCall struct {
 	Service Service
 	Request *Request // nil: it is not decoded; Input is known
 	Input   int64    // tokens of the request, if Request is nil
-	Output  int64    // most tokens of the answer, as requested; 0: not said
-	Least   int64    // fewest tokens of output for which the call is worth making; 0: a few
+	Output  int64    // most tokens of each answer, as requested; 0: not said
+	Answers int64    // how many are asked for; 0: one
+	Least   int64    // fewest tokens of an answer for which the call is worth making; 0: a few
 	Fixed   bool     // the limit of the output cannot be lowered
+
+	Unbounded bool // it begins work of any amount, such as a batch, so it may be under no limit
 }
 
 // A Charge is a paid call that was admitted.
 type Charge struct {
-	// MaxOutput is the most tokens that the answer may have; 0: as requested.
+	// MaxOutput is the most tokens that each answer may have; 0: as requested.
 	MaxOutput int
 	// End is called once, with what the call has used, before the end of the answer
 	// is passed on.

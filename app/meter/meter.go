@@ -18,6 +18,7 @@ package meter
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"sync"
@@ -107,7 +108,7 @@ const unknownOutput = 16_384
 
 // Charge admits a call and reserves what it may cost. The error is of kind TooLarge
 // with an [*Exceeded] if too little is left, and of kind Invalid if the cost of an
-// unpriced service is limited.
+// unpriced service, or of work of any amount, is limited.
 func (m *Meter) Charge(ctx context.Context, call model.PaidCall) (model.Charge, error) {
 	const op = "meter.Meter.Charge"
 	s := &call.Service
@@ -119,6 +120,10 @@ func (m *Meter) Charge(ctx context.Context, call model.PaidCall) (model.Charge, 
 	limits := m.limitsOf(r.User, client)
 	if len(limits) == 0 {
 		return model.Charge{End: func(e model.Spent) { m.end(r, call, e, nil) }}, nil
+	}
+	if call.Unbounded {
+		return model.Charge{}, &artel.Error{Op: op, Subject: string(s.ID), Kind: artel.Invalid, Code: artel.CodeLimitCostUnknown, Err: fmt.Errorf(
+			"what a batch costs is not known before it ends, so none can be begun under %s; send its requests one by one", limits[0].name)}
 	}
 	for _, l := range limits {
 		if l.unit == dollars && !s.Priced() {
@@ -152,7 +157,7 @@ func (m *Meter) Charge(ctx context.Context, call model.PaidCall) (model.Charge, 
 		m.end(r, call, e, held)
 	}}
 	if output < wanted(call) && !call.Fixed {
-		charge.MaxOutput = int(output)
+		charge.MaxOutput = int(output / answers(call))
 	}
 	return charge, nil
 }
@@ -197,8 +202,14 @@ func (m *Meter) learn(id artel.ServiceID, counted, reported int64) {
 	m.billed[id] = b
 }
 
-// wanted is the most output that a call may have without a limit here.
-func wanted(c model.PaidCall) int64 {
+// answers is how many answers a call has.
+func answers(c model.PaidCall) int64 { return max(1, c.Answers) }
+
+// wanted is the most output that a call may have without a limit here, in all answers.
+func wanted(c model.PaidCall) int64 { return longest(c) * answers(c) }
+
+// longest is that of one answer.
+func longest(c model.PaidCall) int64 {
 	most := int64(c.Service.Capabilities.MaxOutput.Value)
 	switch {
 	case c.Output > 0 && most > 0:
@@ -232,7 +243,7 @@ type hold struct {
 // most that the answer may have.
 func (m *Meter) reserve(limits []*limit, call model.PaidCall) (held []hold, output int64, exceeded *Exceeded) {
 	now := m.c.Now()
-	least := min(max(call.Least, fewOutput), wanted(call))
+	least := min(max(call.Least, fewOutput)*answers(call), wanted(call))
 	if call.Fixed {
 		least = wanted(call)
 	}

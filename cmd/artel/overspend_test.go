@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/store"
+)
+
+// newGenerous returns a model service that reads a request as leniently as servers do:
+// of two members with one name the last counts, of two limits the larger, and numbers
+// may be texts. It writes answers of 300 tokens if it may, as many as it is asked for,
+// and bills 10 for the request.
+func newGenerous(t *testing.T) *httptest.Server {
+	number := func(v any) int {
+		switch v := v.(type) {
+		case float64:
+			return int(v)
+		case string:
+			n, _ := strconv.Atoi(v)
+			return n
+		}
+		return 0
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&in)
+		most, answers := 0, 1
+		for _, object := range []any{in, in["generationConfig"], in["generation_config"]} {
+			object, _ := object.(map[string]any)
+			for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"} {
+				most = max(most, number(object[name]))
+			}
+			for _, name := range []string{"n", "best_of", "candidateCount", "candidate_count"} {
+				answers = max(answers, number(object[name]))
+			}
+		}
+		if prompts, ok := in["prompt"].([]any); ok {
+			answers *= len(prompts)
+		}
+		if most == 0 || most > 300 {
+			most = 300
+		}
+		out := most * answers
+		w.Header().Set("Content-Type", "application/json")
+		switch p := r.URL.Path; {
+		case strings.HasSuffix(p, ":generateContent"):
+			fmt.Fprintf(w, `{"candidates":[{"content":{"role":"model","parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":%d,"totalTokenCount":%d}}`, out, out+10)
+		case strings.HasSuffix(p, "/responses"):
+			fmt.Fprintf(w, `{"id":"r","object":"response","status":"completed","model":"m","output":[{"type":"message","id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":"hi","annotations":[]}]}],"usage":{"input_tokens":10,"output_tokens":%d,"total_tokens":%d}}`, out, out+10)
+		case strings.HasSuffix(p, "/batches"):
+			_, _ = io.WriteString(w, `{"id":"batch_1","object":"batch","status":"validating"}`)
+		default:
+			fmt.Fprintf(w, `{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,"text":"hi","message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":%d,"total_tokens":%d}}`, out, out+10)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestBudgetIsNotTricked: however a request says how long and how many its answers may
+// be, a call costs no more than its key has left.
+func TestBudgetIsNotTricked(t *testing.T) {
+	upstream := newGenerous(t)
+	g := newGuarded(t, access.Options{}, func(c *config) {
+		price := map[string]any{"input": 4, "output": 4}
+		c.Services = []any{
+			map[string]any{"id": "chat", "dialect": "openai", "baseURL": upstream.URL + "/v1", "model": "m", "price": price},
+			map[string]any{"id": "gem", "dialect": "gemini", "baseURL": upstream.URL, "model": "m", "apiKey": "k", "price": price},
+			map[string]any{"id": "resp", "dialect": "openai-responses", "baseURL": upstream.URL + "/v1", "model": "m", "apiKey": "k", "price": price},
+		}
+	})
+	const (
+		chat        = "/v1/chat/completions"
+		completions = "/v1/completions"
+		gem         = "/v1beta/models/gem:generateContent"
+		hi          = `"messages":[{"role":"user","content":"hi"}]`
+		contents    = `"contents":[{"parts":[{"text":"hi"}]}]`
+	)
+	for _, r := range []struct{ path, body string }{
+		{chat, `{"model":"chat",` + hi + `}`},
+		{chat, `{"model":"chat","max_tokens":16,"max_tokens":300,` + hi + `}`},
+		{chat, `{"model":"chat","max_tokens":300,"max_tokens":16,` + hi + `}`},
+		{chat, `{"model":"chat","max_tokens":null,` + hi + `}`},
+		{chat, `{"model":"chat","max_tokens":"300",` + hi + `}`},
+		{chat, `{"model":"chat","max_completion_tokens":16,"max_tokens":300,` + hi + `}`},
+		{chat, `{"model":"chat","max_tokens":16,"max_tok\u0065ns":300,` + hi + `}`},
+		{chat, `{"model":"chat","n":8,` + hi + `}`},
+		{chat, `{"model":"chat","n":1,` + hi + `,"n":8}`},
+		{chat, `{"model":"chat","max_tokens":20,"n":8,` + hi + `}`},
+		{completions, `{"model":"chat","prompt":"hi"}`},
+		{completions, `{"model":"chat","prompt":"hi","max_tokens":300}`},
+		{completions, `{"model":"chat","prompt":["hi","hi","hi","hi","hi","hi","hi","hi"],"max_tokens":20}`},
+		{completions, `{"model":"chat","prompt":"hi","best_of":8,"max_tokens":25}`},
+		{gem, `{"generationConfig":{"maxOutputTokens":"300"},` + contents + `}`},
+		{gem, `{"generationConfig":{"candidateCount":8},` + contents + `}`},
+		{gem, `{"generationConfig":{"candidateCount":"8","maxOutputTokens":20},` + contents + `}`},
+		{gem, `{"generationConfig":{"maxOutputTokens":16},"generation_config":{"max_output_tokens":300},` + contents + `}`},
+		{gem, `{"generationConfig":{"maxOutputTokens":16},"generationConfig":{"maxOutputTokens":300},` + contents + `}`},
+		{gem, `{"generationConfig":{},"generation_config":{},` + contents + `}`},
+		{"/v1/responses", `{"model":"resp","max_output_tokens":16,"max_output_tokens":300,"input":"hi"}`},
+	} {
+		var made struct{ ID, Key string }
+		g.must(&made, "POST", "/api/v1/gateway/keys", `{"name":"little","budget":{"usd":0.001,"period":"day"}}`)
+		before := g.spent(store.ByKey)
+		resp, text, err := g.callModel(r.path, r.body, made.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cost := g.spent(store.ByKey).Cost - before.Cost
+		if resp.StatusCode == http.StatusOK && cost == 0 || resp.StatusCode >= 500 || cost > 1_000_000 {
+			t.Errorf("%s %s: %s, cost %d of 1000000 billionths of a dollar: %s", r.path, r.body, resp.Status, cost, text)
+		}
+	}
+
+	// What a batch costs is known to nobody when it begins.
+	var limited, free struct{ ID, Key string }
+	g.must(&limited, "POST", "/api/v1/gateway/keys", `{"name":"little","budget":{"usd":0.001,"period":"day"}}`)
+	g.must(&free, "POST", "/api/v1/gateway/keys", `{"name":"free"}`)
+	const batch = `{"input_file_id":"file-1","endpoint":"/v1/chat/completions","completion_window":"24h"}`
+	for key, want := range map[string]int{limited.Key: http.StatusBadRequest, free.Key: http.StatusOK} {
+		resp, text := g.ask("POST", "/v1/batches", batch, "Authorization", "Bearer "+key, "X-Artel-Service", "chat")
+		if resp.StatusCode != want || want != http.StatusOK && !strings.Contains(text, "the budget of the key little") {
+			t.Errorf("a batch: %s %s, want %d", resp.Status, text, want)
+		}
+	}
+	if resp, text := g.ask("POST", "/v1/batches/batch_1/cancel", "{}", "Authorization", "Bearer "+limited.Key, "X-Artel-Service", "chat"); resp.StatusCode != http.StatusOK {
+		t.Errorf("ending a batch: %s %s", resp.Status, text)
+	}
+}

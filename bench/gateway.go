@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,10 @@ func measureGateway(ctx context.Context, l *lab) (results []result) {
 }
 
 // An endpoint is the target of requests.
-type endpoint struct{ name, url, header string }
+type endpoint struct {
+	name, url, header string
+	key               string // "": any
+}
 
 // chatRequest is a request of 2 KB.
 func chatRequest(t endpoint, stream bool) []byte {
@@ -113,7 +117,7 @@ func chatRequest(t endpoint, stream bool) []byte {
 	}
 	body += "}"
 	addr := strings.TrimPrefix(t.url, "http://")
-	return []byte("POST " + path + " HTTP/1.1\r\nHost: " + addr + "\r\nAuthorization: Bearer sk-bench\r\nContent-Type: application/json\r\n" + t.header +
+	return []byte("POST " + path + " HTTP/1.1\r\nHost: " + addr + "\r\nAuthorization: Bearer " + cmp.Or(t.key, "sk-bench") + "\r\nContent-Type: application/json\r\n" + t.header +
 		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 }
 

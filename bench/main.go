@@ -60,6 +60,7 @@ func benchmarks() []benchmark {
 		{"engine", "The engine", engineAbout, measureEngine},
 		{"stream", "Event streams", streamAbout, measureStream},
 		{"gateway", "The gateway", gatewayAbout, measureGateway},
+		{"doors", "Users, keys, budgets, metrics and traces", doorsAbout, measureDoors},
 	}
 }
 

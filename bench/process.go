@@ -42,10 +42,16 @@ type process struct {
 // Its environment holds only what every program needs, so the machine's
 // configuration has no influence.
 func start(ctx context.Context, path, program string, args ...string) *process {
+	return startIn(ctx, nil, path, program, args...)
+}
+
+// startIn is [start] with more in the environment.
+func startIn(ctx context.Context, env []string, path, program string, args ...string) *process {
 	addr := freeAddr(ctx)
 	p := &process{url: "http://" + addr}
 	p.cmd = exec.CommandContext(ctx, program, append(args, "--addr", addr)...)
 	p.cmd.Env = []string{"HOME=" + os.TempDir(), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
+	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stderr = &p.stderr
 	began := time.Now()
 	check(p.cmd.Start())

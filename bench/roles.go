@@ -33,6 +33,8 @@ func roles() map[string]role {
 		"fanout":   serveFanout,  // plain event streams: the anchor
 		"instant":  serveInstant, // a model that answers at once
 		"proxy":    serveProxy,   // a reverse proxy: the anchor
+
+		"collector": serveCollector, // of traces and metrics
 	}
 }
 

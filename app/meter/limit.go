@@ -95,8 +95,19 @@ type account struct {
 	since   time.Time // its period; guarded by marking
 }
 
-// A window counts tokens of the last minute.
+// A window counts tokens of the last minute, those of one second as one entry, so that
+// many calls cost no more than few.
 type window struct{ entries []entry }
+
+// add counts what a call has used. An entry has the time of its last call, so nothing is
+// forgotten before a minute.
+func (w *window) add(at time.Time, n int64) {
+	if last := len(w.entries) - 1; last >= 0 && w.entries[last].at.Unix() == at.Unix() {
+		w.entries[last] = entry{at, w.entries[last].amount + n}
+		return
+	}
+	w.entries = append(w.entries, entry{at, n})
+}
 
 type entry struct {
 	at     time.Time
@@ -209,7 +220,7 @@ func (m *Meter) release(held []hold, r Record, at time.Time) {
 			w = &window{}
 			m.windows[h.subject] = w
 		}
-		w.entries = append(w.entries, entry{at, n})
+		w.add(at, n)
 	}
 }
 

@@ -182,7 +182,7 @@ func (u *keyUse) enter(k Key, now time.Time) *KeyLimit {
 		for passed < len(u.began) && now.Sub(u.began[passed]) >= time.Minute {
 			passed++
 		}
-		u.began = slices.Delete(u.began, 0, passed)
+		u.began = u.began[passed:] // append moves what is left, when it needs room
 		if n := len(u.began); n >= l.Requests {
 			return &KeyLimit{Key: k.Name, After: time.Minute - now.Sub(u.began[n-l.Requests])}
 		}

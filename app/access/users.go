@@ -49,7 +49,7 @@ type UserPatch struct {
 
 // FoldEmail returns an address, or a part of one, in lower case, the form in which
 // addresses are compared and stored. Letters outside of ASCII do not become those of ASCII,
-// as the Kelvin sign would become k: an address with one is of somebody else.
+// as the Kelvin sign would become k: an address with one belongs to another person.
 func FoldEmail(email string) string {
 	return strings.Map(func(r rune) rune {
 		if l := unicode.ToLower(r); r <= unicode.MaxASCII || l > unicode.MaxASCII {

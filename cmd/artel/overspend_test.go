@@ -122,7 +122,7 @@ func TestBudgetIsNotTricked(t *testing.T) {
 		}
 	}
 
-	// What a batch costs is known to nobody when it begins.
+	// What a batch costs is not known when it begins.
 	var limited, free struct{ ID, Key string }
 	g.must(&limited, "POST", "/api/v1/gateway/keys", `{"name":"little","budget":{"usd":0.001,"period":"day"}}`)
 	g.must(&free, "POST", "/api/v1/gateway/keys", `{"name":"free"}`)

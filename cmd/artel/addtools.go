@@ -25,7 +25,7 @@ func mcpCommand(g *globals) *cobra.Command {
 artel.yaml. Agents can use their tools at once. Programs can only be configured in artel.yaml.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(addServerCommand(g), listEntriesCommand(g, "List the MCP servers, how they are, and where they come from", httpapi.MCPServers), checkServerCommand(g), removeEntryCommand(g, "Delete an MCP server that was added", httpapi.MCPServers))
+	cmd.AddCommand(proxyCommand(g), addServerCommand(g), listEntriesCommand(g, "List the MCP servers, how they are, and where they come from", httpapi.MCPServers), checkServerCommand(g), removeEntryCommand(g, "Delete an MCP server that was added", httpapi.MCPServers))
 	return cmd
 }
 

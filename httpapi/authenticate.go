@@ -69,7 +69,7 @@ func Authenticate(next http.Handler, a Authentication) http.Handler {
 		case err == nil && cookie && !isSafe(r) && r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "":
 			// Guard compares them; a browser that sends neither cannot be trusted with a cookie.
 			err = artel.Errorf(artel.Denied, "httpapi.Authenticate", "", "a change with a session needs the header Origin")
-		case err == nil && !endsSession(r) && !isPublic(r) && !(cookie && ofAccount(r)):
+		case err == nil && !endsSession(r) && !isPublic(r) && !(cookie && ofAccount(r)) && !revokesItself(as, r):
 			scope := store.ScopeWrite
 			if isSafe(r) {
 				scope = store.ScopeRead
@@ -127,6 +127,12 @@ func isPublic(r *http.Request) bool {
 // endsSession reports whether a request logs out, which every role may.
 func endsSession(r *http.Request) bool {
 	return r.Method == http.MethodPost && (r.URL.Path == logoutPath || r.URL.Path == Base+logoutPath)
+}
+
+// revokesItself reports whether a token asks to be revoked, which every token may.
+func revokesItself(as context.Context, r *http.Request) bool {
+	a, _ := access.Of(as)
+	return a.TokenID != "" && r.Method == http.MethodDelete && r.URL.Path == Base+"/tokens/"+a.TokenID
 }
 
 // ofAccount reports whether a request is about the account of who asks, which every role

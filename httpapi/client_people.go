@@ -15,6 +15,16 @@ func (c *Client) Me(ctx context.Context) (out MeView, err error) {
 	return out, c.json(ctx, http.MethodGet, "/me", nil, &out)
 }
 
+// LogIn begins a session, whose cookie the client's jar keeps.
+func (c *Client) LogIn(ctx context.Context, with Credentials) error {
+	return c.json(ctx, http.MethodPost, loginPath, with, nil)
+}
+
+// LogOut ends the session.
+func (c *Client) LogOut(ctx context.Context) error {
+	return c.json(ctx, http.MethodPost, logoutPath, nil, nil)
+}
+
 // ChangeMe changes the name of the user.
 func (c *Client) ChangeMe(ctx context.Context, change MeChange) (out MeView, err error) {
 	return out, c.json(ctx, http.MethodPatch, "/me", change, &out)

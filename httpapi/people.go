@@ -53,7 +53,10 @@ type MeView struct {
 	Role   store.Role    `json:"role" enum:"admin,member,viewer"`
 	Scopes []store.Scope `json:"scopes" doc:"what this session or token may do"`
 	Token  string        `json:"token,omitempty" doc:"the name of the token"`
-	Login  bool          `json:"login" doc:"whether this deployment needs a login"`
+
+	TokenID string `json:"token_id,omitempty" doc:"the id of the token"`
+
+	Login bool `json:"login" doc:"whether this deployment needs a login"`
 
 	Storage *app.StorageUse `json:"storage,omitempty" doc:"what you store; absent for a token that cannot read"`
 }
@@ -327,7 +330,7 @@ func (f *server) me(ctx context.Context) (MeView, error) {
 	if !ok {
 		return MeView{}, access.Unknown()
 	}
-	m := MeView{ID: a.Owner, Name: a.Name, Role: a.Role, Token: a.Token, Login: !f.app.Access.Open()}
+	m := MeView{ID: a.Owner, Name: a.Name, Role: a.Role, Token: a.Token, TokenID: a.TokenID, Login: !f.app.Access.Open()}
 	for _, s := range access.Scopes() {
 		if a.May(s) {
 			m.Scopes = append(m.Scopes, s)

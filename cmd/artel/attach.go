@@ -108,13 +108,13 @@ func attachFlags(cmd *cobra.Command) func() attachOptions {
 	var data string
 	cmd.Flags().StringVar(&data, "data", os.Getenv("ARTEL_DATA"), "data directory, if no --server is given (default ./"+defaultData+" if it exists, else the user's own)")
 	return func() attachOptions {
-		explicit := cmd.Flags().Changed("server") || envOr("ARTEL_URL", os.Getenv("ARTEL_SERVER")) != ""
+		explicit := cmd.Flags().Changed("server") || envOr("ARTEL_URL", os.Getenv("ARTEL_SERVER")) != "" // a login elsewhere is not meant
 		return attachOptions{explicit: explicit, data: data, errs: cmd.ErrOrStderr()}
 	}
 }
 
 // An attachment is the server that a command uses. All its parts send the token in
-// ARTEL_TOKEN. If the server ends, they use the one that takes over its data
+// ARTEL_TOKEN, else that of the login at the server. If the server ends, they use the one that takes over its data
 // directory. A request that may have reached the server that ended is repeated only
 // if it reads, or if its context is from [repeatable].
 type attachment struct {
@@ -141,6 +141,7 @@ func (g *globals) attach(ctx context.Context, o attachOptions) (*attachment, err
 	if err != nil {
 		return nil, errors.Join(err, f.stop())
 	}
+	f.token = tokenFor(at)
 	if base, err := url.Parse(at); err == nil {
 		f.prefix = base.Path
 	}

@@ -89,9 +89,10 @@ func (c gcOptions) run(cmd *cobra.Command, g *globals) error {
 // collect works on the data directory if it is free, otherwise through its
 // server.
 func (c gcOptions) collect(cmd *cobra.Command, g *globals) (app.Collected, error) {
-	if cmd.Flags().Changed("server") || os.Getenv("ARTEL_SERVER") != "" {
+	if g.server != "" {
 		return c.ask(cmd, g)
 	}
+	g.server = localServer // a login elsewhere is not meant
 	_, err := os.Stat(filepath.Join(c.data, databaseFile))
 	if err != nil && cmd.Flags().Changed("data") {
 		return app.Collected{}, usageError{fmt.Errorf("--data %s: there is no database in it", c.data)}

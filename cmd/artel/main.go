@@ -89,7 +89,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
-	flags.StringVar(&g.server, "server", envOr("ARTEL_URL", envOr("ARTEL_SERVER", "http://"+defaultAddr)), "address of the server")
+	flags.StringVar(&g.server, "server", envOr("ARTEL_URL", os.Getenv("ARTEL_SERVER")), "address of the server (default: that of the last artel login, else "+localServer+")")
 	flags.BoolVar(&g.json, "json", false, "print JSON")
 	flags.StringVar(&g.config, "config", os.Getenv("ARTEL_CONFIG"), "configuration file (default ./artel.yaml if it exists and is trusted)")
 	root.AddCommand(
@@ -98,7 +98,7 @@ func newRoot() *cobra.Command {
 		versionsCommand(&g), diffCommand(&g), restoreCommand(&g), editCommand(&g), exportCommand(&g), importCommand(&g),
 		detectCommand(&g), routeCommand(&g), tokensCommand(&g), regexCommand(&g), macrosCommand(&g), modelsCommand(&g), servicesCommand(&g),
 		agentsCommand(&g), booksCommand(&g), contextCommand(&g), settingsCommand(&g), gatewayCommand(&g), toolsCommand(&g), mcpCommand(&g), httpToolsCommand(&g),
-		usersCommand(&g), tokenCommand(&g), keyCommand(&g), usageCommand(&g), gcCommand(&g), doctorCommand(&g), trustCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
+		loginCommand(&g), logoutCommand(&g), usersCommand(&g), tokenCommand(&g), keyCommand(&g), usageCommand(&g), gcCommand(&g), doctorCommand(&g), trustCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
 	)
 	return root
 }
@@ -129,10 +129,10 @@ func versionCommand(g *globals) *cobra.Command {
 	}
 }
 
-// client returns a client of the server given by --server, with the token in
-// ARTEL_TOKEN.
+// client returns a client of the server of commands, with the token for it.
 func (g *globals) client() *httpapi.Client {
-	return httpapi.NewClient(g.server, nil).WithToken(os.Getenv("ARTEL_TOKEN"))
+	at := g.address()
+	return httpapi.NewClient(at, nil).WithToken(tokenFor(at))
 }
 
 // print prints v as JSON with --json, otherwise with people.

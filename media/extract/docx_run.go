@@ -14,6 +14,7 @@ import (
 type docxField struct {
 	code   []byte
 	result bool   // between its separator and its end
+	link   string // where its result leads
 	choice string // in a list of choices, which has no text of its own
 	from   int    // the spans before it
 }
@@ -82,7 +83,7 @@ func (l *docxLine) add(s span) {
 	}
 	if s.link = l.link; s.link == "" {
 		for i := len(l.fields) - 1; i >= 0 && s.link == ""; i-- {
-			s.link = fieldLink(string(l.fields[i].code))
+			s.link = l.fields[i].link
 		}
 	}
 	l.spans = append(l.spans, s)
@@ -185,7 +186,8 @@ func (l *docxLine) field(k *node) {
 		}
 	case "separate":
 		if n := len(l.fields); n > 0 {
-			l.fields[n-1].result = true
+			f := &l.fields[n-1]
+			f.result, f.link = true, fieldLink(string(f.code))
 		}
 	case "end":
 		if n := len(l.fields); n > 0 {

@@ -128,7 +128,7 @@ func (w *htmlWriter) children(n *html.Node, look htmlFormat) error {
 }
 
 func (w *htmlWriter) text(s string, look htmlFormat) {
-	if !look.pre {
+	if !look.pre && strings.ContainsAny(s, "\n\r\t\f") {
 		s = strings.NewReplacer("\n", " ", "\r", " ", "\t", " ", "\f", " ").Replace(s)
 	}
 	look.span.text = s
@@ -432,7 +432,7 @@ func (w *htmlWriter) table(n *html.Node, look htmlFormat) error {
 		return w.children(n, look)
 	}
 	var rows [][]string
-	below := map[int]int{} // column: rows that a cell from above still covers
+	covered := map[int]int{} // column: the row up to which a cell from above covers it
 	var trs []*html.Node
 	for d := range n.Descendants() {
 		switch d.DataAtom {
@@ -447,17 +447,18 @@ func (w *htmlWriter) table(n *html.Node, look htmlFormat) error {
 	}
 	w.cell = true
 	defer func() { w.cell = false }()
-	for _, tr := range trs {
+	for r, tr := range trs {
 		var row []string
 		for td := tr.FirstChild; td != nil; td = td.NextSibling {
 			if td.DataAtom != atom.Td && td.DataAtom != atom.Th {
 				continue
 			}
-			for below[len(row)] > 0 {
-				below[len(row)]--
+			within := true
+			for covered[len(row)] > r && within {
+				within = w.o.cell()
 				row = append(row, "")
 			}
-			if !w.o.cell() {
+			if !within || !w.o.cell() {
 				break
 			}
 			w.spans = nil
@@ -468,18 +469,16 @@ func (w *htmlWriter) table(n *html.Node, look htmlFormat) error {
 			w.spans = nil
 			span := min(max(number(htmlAttr(td, "rowspan"))-1, 0), 1000)
 			for i := range min(max(number(htmlAttr(td, "colspan")), 1), 64) {
-				if below[len(row)] = span; i > 0 {
+				if span > 0 {
+					covered[len(row)] = r + 1 + span
+				}
+				if i > 0 {
 					text = ""
 					if !w.o.cell() {
 						break
 					}
 				}
 				row = append(row, text)
-			}
-		}
-		for c := range below { // beside the end of the row
-			if c >= len(row) && below[c] > 0 {
-				below[c]--
 			}
 		}
 		rows = append(rows, row)

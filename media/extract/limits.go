@@ -36,7 +36,7 @@ func reserve(ctx context.Context, n int64) (release func(), err error) {
 const (
 	baseWeight    = 16 << 20 // of any call
 	textCopies    = 8        // how often a long text is in memory while it becomes Markdown
-	nodeWeight    = 128      // bytes of a parsed element
+	nodeWeight    = 144      // bytes of a parsed element
 	unpackedSlack = 4 << 20  // bytes to which any archive may unpack
 	maxRatio      = 200      // beyond that, the size of an archive when it is unpacked, over its own
 	maxElements   = 1 << 20  // elements of an HTML page
@@ -50,9 +50,9 @@ func weight(size int64, mediaType string, b *budget) int64 {
 	case "application/pdf": // in its sandbox, page by page
 		return min(baseWeight+pdf.DefaultMaxMemory+3*b.maxText, maxMemory)
 	case "application/epub+zip":
-		units = min(text/3, 2*maxElements)
+		units = min(text/2, 4*maxElements) // a text beside each tag
 	case "text/html", "application/xhtml+xml":
-		units, text = min(size/3, 2*maxElements), min(size, 4*b.maxText)
+		units, text = min(size/2, 4*maxElements), min(size, 4*b.maxText)
 	case "text/csv", "text/tab-separated-values", "application/rtf":
 		units, text = min(size/2, 2*maxNodes), min(size, b.maxText)
 	}

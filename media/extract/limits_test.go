@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -111,17 +112,22 @@ func large() map[string]document {
 	}
 	return map[string]document{
 		"elements of a page":   fill(typeHTML, "", "<p>"),
+		"texts of a page":      fill(typeHTML, "", "a<p>"),
 		"attributes of a page": fill(typeHTML, "<p", " a"),
 		"values of a page":     fill(typeHTML, "<p", " a='>'"),
 		"text of a page":       fill(typeHTML, "<p>", "*_[ "),
 		"cells of a page":      fill(typeHTML, "<table>", "<tr><td colspan=64>"),
-		"cells of a CSV":       fill(typeCSV, "", ",\n"),
-		"one cell of a CSV":    fill(typeCSV, "", "*_[ "),
-		"columns of a CSV":     fill(typeCSV, "", "a,"),
-		"groups of RTF":        fill(typeRTF, `{\rtf1`, `{\b a}`),
-		"cells of RTF":         fill(typeRTF, `{\rtf1`, `\cell `),
-		"notes of RTF":         fill(typeRTF, `{\rtf1`, `{\footnote a}`),
-		"text of RTF":          fill(typeRTF, `{\rtf1 `, `*_[ `),
+		// These took minutes, or gigabytes.
+		"rows below many columns": fill(typeHTML, "<table><tr>"+strings.Repeat("<td>", 1<<18)+"<tr>", "<td>x<tr>"),
+		"rows below many cells":   fill(typeHTML, "<table><tr>"+strings.Repeat("<td rowspan=1000>", 1<<17)+"<tr>", "<td>x<tr>"),
+		"text boxes of RTF":       fill(typeRTF, `{\rtf1`, `{\shptxt  }`),
+		"cells of a CSV":          fill(typeCSV, "", ",\n"),
+		"one cell of a CSV":       fill(typeCSV, "", "*_[ "),
+		"columns of a CSV":        fill(typeCSV, "", "a,"),
+		"groups of RTF":           fill(typeRTF, `{\rtf1`, `{\b a}`),
+		"cells of RTF":            fill(typeRTF, `{\rtf1`, `\cell `),
+		"notes of RTF":            fill(typeRTF, `{\rtf1`, `{\footnote a}`),
+		"text of RTF":             fill(typeRTF, `{\rtf1 `, `*_[ `),
 	}
 }
 
@@ -147,6 +153,20 @@ func TestWeight(t *testing.T) {
 		if err == nil && !x.Cut && len(x.Text) > 0 && strings.HasPrefix(name, "one text") {
 			t.Errorf("%s: %d bytes of text are all there is", name, len(x.Text))
 		}
+	}
+}
+
+// TestCostOfFields: the code of a field is not read again for each run of its result.
+func TestCostOfFields(t *testing.T) {
+	run := func(s string) string { return "<w:r>" + s + "</w:r>" }
+	field := run(`<w:fldChar w:fldCharType="begin"/>`) + run("<w:instrText>"+strings.Repeat("x", 8000)+"</w:instrText>") + run(`<w:fldChar w:fldCharType="separate"/>`)
+	doc := wordDocument(t, "<w:p>"+strings.Repeat(field, 32)+strings.Repeat(run("<w:t>a</w:t>"), 10_000)+"</w:p>")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	x := textOf(t, doc, asType(typeDOCX), Options{})
+	runtime.ReadMemStats(&after)
+	if made := (after.TotalAlloc - before.TotalAlloc) >> 20; made > 500 || len(x.Text) < 10_000 {
+		t.Errorf("%d bytes of text took %d MB", len(x.Text), made)
 	}
 }
 

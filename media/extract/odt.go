@@ -318,7 +318,11 @@ func (d *odt) pieces(n *node, look span) []span {
 	for _, k := range n.kids {
 		switch k.name {
 		case "":
-			add(strings.NewReplacer("\n", " ", "\r", "", "\t", " ").Replace(k.text))
+			text := k.text
+			if strings.ContainsAny(text, "\n\r\t") {
+				text = strings.NewReplacer("\n", " ", "\r", "", "\t", " ").Replace(text)
+			}
+			add(text)
 		case "s":
 			add(strings.Repeat(" ", min(max(number(k.attr("c")), 1), 100)))
 		case "tab":

@@ -265,7 +265,8 @@ func (r *rtf) word(word string, value int, has bool) {
 		r.aside(r.margin)
 	case "shptxt": // of a text box
 		r.aside(func(outside, text []span) []span {
-			if !blank(outside) {
+			const near = 64 // spans, so that a paragraph of boxes is not read for each
+			if !blank(outside[max(0, len(outside)-near):]) {
 				outside = append(outside, plain("\n"))
 			}
 			return append(outside, text...)

@@ -4,6 +4,7 @@ package sqlite
 
 import (
 	"encoding/json"
+	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -155,15 +156,13 @@ func encodeChanges(changes []artel.Change) string {
 // appendJSON appends s as a JSON string.
 func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
-	done := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
+	for {
+		i := plainJSON(s)
+		b = append(b, s[:i]...)
+		if i == len(s) {
+			return append(b, '"')
 		}
-		b = append(b, s[done:i]...)
-		done = i + 1
-		switch c {
+		switch c := s[i]; c {
 		case '\n':
 			b = append(b, `\n`...)
 		case '"', '\\':
@@ -172,6 +171,32 @@ func appendJSON(b []byte, s string) []byte {
 			const hex = "0123456789abcdef"
 			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		}
+		s = s[i+1:]
 	}
-	return append(append(b, s[done:]...), '"')
+}
+
+// plainJSON returns the index of the first byte that a JSON string has with a
+// backslash, or the length. It looks at eight bytes at a time.
+func plainJSON(s string) int {
+	const (
+		ones = 0x0101010101010101
+		tops = 0x80 * ones
+	)
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		x := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		quote, slash := x^'"'*ones, x^'\\'*ones
+		// A byte less than n has its highest bit set by the subtraction of n. Only bytes
+		// after the first such one may have it by mistake.
+		if m := ((x-' '*ones)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & tops; m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+	}
+	for ; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
+			break
+		}
+	}
+	return i
 }

@@ -7,13 +7,13 @@ import "sync"
 // Limits of the write-ahead log.
 const (
 	// Updates after which a checkpoint begins in the background.
-	checkpointAfter = 250
+	checkpointAfter = 500
 	// Updates after which the writer makes a checkpoint itself: the log begins anew
 	// only if a checkpoint ends while no update writes.
-	checkpointNow = 1000
-	// Pages after which SQLite makes a checkpoint at the end of a commit, 16 MB: few
+	checkpointNow = 2000
+	// Pages after which SQLite makes a checkpoint at the end of a commit, 32 MB: few
 	// updates may be large.
-	checkpointPages = 4000
+	checkpointPages = 8000
 	// Bytes that the log keeps on disk when it begins anew; a long view or a large
 	// update may have made it longer.
 	logBytes = 32 << 20

@@ -85,8 +85,7 @@ func (t journal) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Ver
 			return 0, err
 		}
 	}
-	_, err = t.change(op, string(id), insertEdit, append([]any{t.owner, c, id}, row.values(text)...)...)
-	if err != nil {
+	if err := t.append(op, string(id), append([]any{t.owner, c, id}, row.values(text)...)); err != nil {
 		return 0, err
 	}
 	if t.importing == "" {

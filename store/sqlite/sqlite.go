@@ -5,11 +5,12 @@
 // Begin with [Open].
 //
 // Each view reads one committed state and never waits for the writer.
-// Concurrent updates share a commit: each runs in a savepoint of one
-// transaction, in the goroutine of its caller, and the last in the queue
-// commits for all. One sync therefore stores one update or many. Checkpoints of
-// the write-ahead log run beside them. A panic in an
-// update affects only its caller.
+// Concurrent updates share a commit: each runs in one transaction, in the
+// goroutine of its caller, and the last in the queue commits for all. What one
+// that fails has written is taken back alone, by a savepoint, or by deletion if
+// it is only edits of the journal. One sync therefore stores one update or many.
+// Checkpoints of the write-ahead log run beside them. A panic in an update
+// affects only its caller.
 //
 // The schema is in migrations/. Opening a file applies them, forward only;
 // steps that SQL cannot do are in search.go and newest.go. Searches use an

@@ -5,6 +5,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -23,7 +24,9 @@ const (
 // Turns are taken in order of arrival. The caller holding the turn runs its
 // update in the open batch and passes the turn to the next caller in the queue,
 // which continues the same batch. If the queue is empty or the batch is full,
-// the caller commits the batch, which wakes every caller in it.
+// the caller commits the batch, which wakes every caller in it. Before it commits
+// less than the last batch had, it lets the callers of that one run once, which
+// are awake now and may make their next updates.
 type writer struct {
 	store      *Store
 	maxUpdates int           // per batch
@@ -32,6 +35,7 @@ type writer struct {
 	// Used by the holder of the turn.
 	session      *session      // nil: must be reopened
 	batch        *batch        // nil: no open batch
+	last         int           // updates of the last batch
 	checkpointer *checkpointer // nil in memory
 
 	mu    sync.Mutex // guards the fields below
@@ -42,6 +46,7 @@ type writer struct {
 // A batch is one transaction with updates of several callers.
 type batch struct {
 	updates int
+	yielded bool // others were let run
 	began   time.Time
 	done    chan struct{} // closed when err is set
 	err     error
@@ -84,12 +89,12 @@ func (w *writer) run(ctx context.Context, owner artel.Owner, fn func(*tx) error)
 	if err != nil {
 		return nil, failure(op, "", err)
 	}
-	t := &tx{session: w.session, ctx: ctx, owner: owner, write: true}
+	t := &tx{session: w.session, ctx: ctx, owner: owner, write: true, shared: b.updates > 0}
 	ok := false // stays false if fn panics or calls runtime.Goexit
 	defer func() {
 		t.end()
 		if !ok || t.broken != nil {
-			w.rollBack(t.broken)
+			w.rollBack(t)
 		}
 	}()
 	if err := fn(t); err != nil {
@@ -104,7 +109,7 @@ func (w *writer) run(ctx context.Context, owner artel.Owner, fn func(*tx) error)
 	if err := ctx.Err(); err != nil {
 		return nil, canceled(op, err)
 	}
-	if b.updates > 0 {
+	if t.saved {
 		if _, err := w.session.exec("RELEASE one"); err != nil {
 			t.broken = failure(op, "", err)
 			return nil, t.broken
@@ -144,33 +149,21 @@ func (w *writer) open() (*batch, error) {
 			w.abort(failure("store.Update", "", err))
 			return nil, err
 		}
-		return w.batch, nil
-	}
-	// The first update needs no savepoint: rolling it back ends the batch.
-	if w.batch.updates > 0 {
-		if _, err := w.session.exec("SAVEPOINT one"); err != nil {
-			w.abort(failure("store.Update", "", err))
-			return nil, err
-		}
 	}
 	return w.batch, nil
 }
 
-// rollBack removes the last update from the batch. A non-nil broken means that
-// the database failed, which ends the batch.
-func (w *writer) rollBack(broken error) {
+// rollBack removes the last update from the batch. If the database has failed, that
+// ends the batch.
+func (w *writer) rollBack(t *tx) {
 	switch {
-	case broken != nil:
-		w.abort(broken)
-	case w.batch.updates == 0:
+	case t.broken != nil:
+		w.abort(t.broken)
+	case !t.shared:
 		w.abort(nil)
 	default:
 		w.session.numbers.forget()
-		_, err := w.session.exec("ROLLBACK TO one")
-		if err == nil {
-			_, err = w.session.exec("RELEASE one")
-		}
-		if err != nil {
+		if err := t.undo(); err != nil {
 			w.abort(failure("store.Update", "", err))
 		}
 	}
@@ -182,11 +175,11 @@ func (w *writer) commit() {
 		w.abort(&artel.Error{Op: "store.Update", Subject: w.store.path, Kind: artel.Unavailable, Err: err})
 		return
 	}
-	updates := w.batch.updates
+	w.last = w.batch.updates
 	close(w.batch.done)
 	w.batch = nil
 	if w.checkpointer != nil {
-		w.checkpointer.committed(updates)
+		w.checkpointer.committed(w.last)
 	}
 }
 
@@ -247,6 +240,12 @@ func (w *writer) acquire(ctx context.Context, op string) error {
 // next caller.
 func (w *writer) release() {
 	w.mu.Lock()
+	if b := w.batch; b != nil && len(w.queue) == 0 && b.updates < w.last && !b.yielded {
+		b.yielded = true
+		w.mu.Unlock()
+		runtime.Gosched()
+		w.mu.Lock()
+	}
 	if b := w.batch; b != nil && (len(w.queue) == 0 || b.updates >= w.maxUpdates || time.Since(b.began) >= w.maxTime) {
 		w.mu.Unlock()
 		w.commit()

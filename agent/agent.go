@@ -35,11 +35,11 @@ import (
 // An Engine runs agents. It is safe for concurrent use and holds no state of a
 // run.
 type Engine struct {
-	pipeline    *pipeline.Registry
-	tools       *tool.Set
-	caller      *model.Caller
-	now         func() time.Time
-	substitutes *substitutes
+	pipeline  *pipeline.Registry
+	tools     *tool.Set
+	caller    *model.Caller
+	now       func() time.Time
+	deferrals *deferrals
 }
 
 // New makes an engine. now is the clock; nil means time.Now.
@@ -47,7 +47,7 @@ func New(p *pipeline.Registry, tools *tool.Set, caller *model.Caller, now func()
 	if now == nil {
 		now = time.Now
 	}
-	return &Engine{pipeline: p, tools: tools, caller: caller, now: now, substitutes: new(substitutes)}
+	return &Engine{pipeline: p, tools: tools, caller: caller, now: now, deferrals: new(deferrals)}
 }
 
 // Input is the input of a run.

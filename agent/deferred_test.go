@@ -88,7 +88,7 @@ func TestDeferred(t *testing.T) {
 		"agent_started", "message  call:a", "usage 1/5/1", "start a find_tools", "result a true weather_of_city: Tells the weather.",
 		"message  call:b call:c", "usage 1/5/1", "start b weather_of_city", `result b true rain for {"city":"Oslo"}`, "start c echo", "result c true echo x",
 		"message  call:d", "usage 1/5/1", "start d shop_item_007", "result d false the arguments of shop_item_007 are not v…",
-		"message  call:e call:f", "usage 1/5/1", "start e call_tool", "result e false there is no tool wether; find_tools find…",
+		"message  call:e call:f", "usage 1/5/1", "start e call_tool", `result e false There is no tool "wether". find_tools fi…`,
 		"start f weather_of_city", `result f true rain for {"city":"Rome"}`,
 		"delta Rain.", "message Rain.", "usage 1/10/2")
 	if want := []string{`weather_of_city{"city":"Oslo"}`, `weather_of_city{"city":"Rome"}`}; !slices.Equal(asked, want) {

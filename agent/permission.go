@@ -95,9 +95,9 @@ type Verdict struct {
 }
 
 // permission returns the stricter of the agent's and the deployment's
-// permission. Tools that stand for others need none.
+// permission. Those in the place of deferred tools need none.
 func (r *run) permission(name string) Permission {
-	if r.tools.deferred != nil && (name == FindTool || name == CallTool) {
+	if r.tools.deferral != nil && (name == FindTool || name == CallTool) {
 		return Auto
 	}
 	return stricter(r.in.Agent.Permissions.Of(name), r.in.Permissions.Of(name))

@@ -108,11 +108,15 @@ func names(tools []Tool) string {
 	if len(tools) == 0 {
 		return ""
 	}
+	return "further: " + strings.Join(namesOf(tools), ", ") + "\n"
+}
+
+func namesOf(tools []Tool) []string {
 	all := make([]string, len(tools))
 	for i, t := range tools {
 		all[i] = t.Name
 	}
-	return "further: " + strings.Join(all, ", ") + "\n"
+	return all
 }
 
 // cut returns at most n bytes of s and a mark, at the end of a character.

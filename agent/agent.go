@@ -28,6 +28,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/agent/toolindex"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
 )
@@ -39,7 +40,7 @@ type Engine struct {
 	tools     *tool.Set
 	caller    *model.Caller
 	now       func() time.Time
-	deferrals *deferrals
+	deferrals toolindex.Cache
 }
 
 // New makes an engine. now is the clock; nil means time.Now.
@@ -47,7 +48,7 @@ func New(p *pipeline.Registry, tools *tool.Set, caller *model.Caller, now func()
 	if now == nil {
 		now = time.Now
 	}
-	return &Engine{pipeline: p, tools: tools, caller: caller, now: now, deferrals: new(deferrals)}
+	return &Engine{pipeline: p, tools: tools, caller: caller, now: now}
 }
 
 // Input is the input of a run.

@@ -3,11 +3,8 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"slices"
-	"sync"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent/tool"
@@ -35,10 +32,11 @@ type toolset struct {
 // toolset defers tools of all if they are too many.
 func (r *run) toolset(all *tool.Set) toolset {
 	t := toolset{Set: all, specs: all.Specs()}
-	var direct, deferred []model.ToolSpec
+	var direct []model.ToolSpec
+	var deferred []toolindex.Tool
 	for _, s := range t.specs {
 		if all.Of(s.Name).Deferrable {
-			deferred = append(deferred, s)
+			deferred = append(deferred, toolindex.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema})
 		} else {
 			direct = append(direct, s)
 		}
@@ -46,7 +44,7 @@ func (r *run) toolset(all *tool.Set) toolset {
 	if len(deferred) == 0 || all.Has(FindTool) || all.Has(CallTool) {
 		return t
 	}
-	d := r.deferrals.of(r.in.Service, deferred, r.tokens)
+	d := r.deferrals.Defer(string(r.in.Service.ID)+" "+r.in.Service.Model, deferred, FindTool, CallTool, r.tokens)
 	if d == nil {
 		return t
 	}
@@ -99,50 +97,4 @@ func (r *run) tokens(tools []toolindex.Tool) int {
 		return n
 	}
 	return size / 4
-}
-
-// deferrals caches those of the newest runs: an index of hundreds of tools takes
-// milliseconds to make.
-type deferrals struct {
-	mu     sync.Mutex
-	newest [4]cachedDeferral
-	next   int
-}
-
-type cachedDeferral struct {
-	service artel.ServiceID
-	model   string
-	specs   []model.ToolSpec
-	of      *toolindex.Deferral
-}
-
-func (c *deferrals) of(s model.Service, specs []model.ToolSpec, count func([]toolindex.Tool) int) *toolindex.Deferral {
-	if d, ok := c.find(s, specs); ok {
-		return d
-	}
-	tools := make([]toolindex.Tool, len(specs))
-	for i, s := range specs {
-		tools[i] = toolindex.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema}
-	}
-	d := toolindex.Defer(tools, FindTool, CallTool, count)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.newest[c.next] = cachedDeferral{s.ID, s.Model, specs, d}
-	c.next = (c.next + 1) % len(c.newest)
-	return d
-}
-
-func (c *deferrals) find(s model.Service, specs []model.ToolSpec) (*toolindex.Deferral, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, x := range c.newest {
-		if x.service == s.ID && x.model == s.Model && slices.EqualFunc(x.specs, specs, sameSpec) {
-			return x.of, true
-		}
-	}
-	return nil, false
-}
-
-func sameSpec(a, b model.ToolSpec) bool {
-	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Schema, b.Schema)
 }

@@ -51,13 +51,17 @@ func (x *exchange) count() error {
 	if err := x.rewrite(ctx); err != nil {
 		return err
 	}
-	if f, ok := x.gw.o.Forwarders[s.Dialect].(provider.Counter); ok && s.Dialect == x.d.Dialect() {
+	d, err := x.deferral(ctx, s)
+	if err != nil {
+		return err
+	}
+	if f, ok := x.gw.o.Forwarders[s.Dialect].(provider.Counter); ok && s.Dialect == x.d.Dialect() && d == nil {
 		done, err := x.askServiceCount(ctx, f, s)
 		if done {
 			return err
 		}
 	}
-	p, err := x.prepareTranslation(ctx, s, nil)
+	p, err := x.prepareTranslation(ctx, s, nil, d)
 	if err != nil {
 		return err
 	}

@@ -261,10 +261,14 @@ func (x *exchange) askService(ctx context.Context, s *model.Service) error {
 	x.setService(s)
 	var again model.RefusalPolicy
 	refused := map[artel.Digest]bool{}
-	if f := x.gw.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.Dialect() {
+	d, err := x.deferral(ctx, s)
+	if err != nil {
+		return err
+	}
+	if f := x.gw.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.Dialect() && d == nil {
 		return x.retryWithLess(ctx, s, &again, refused, func(s *model.Service) (prepared, error) { return x.prepareForward(ctx, f, s, refused) })
 	}
-	return x.retryWithLess(ctx, s, &again, refused, func(s *model.Service) (prepared, error) { return x.prepareTranslation(ctx, s, refused) })
+	return x.retryWithLess(ctx, s, &again, refused, func(s *model.Service) (prepared, error) { return x.prepareTranslation(ctx, s, refused, d) })
 }
 
 // A prepared request can be sent.

@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/toolindex"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/gateway/backend"
@@ -76,6 +77,7 @@ const (
 	DidDrop     = "dropped"    // a field of the request did not reach the service
 	DidCache    = "cached"     // a cache mark was added
 	DidFallBack = "fell_back"  // another service was asked; Service is the one that did not answer
+	DidDefer    = "deferred"   // tools were left out of a list, to be found by words; Field has their number
 	DidName     = "named"      // media were sent by the id of a file that the service has
 )
 
@@ -85,7 +87,9 @@ type server struct {
 	counts  *countLimiter
 	buffers bufferPool
 	readers readerPool
-	noUsage sync.Map // the ids of services that refuse to be asked for the usage of a stream
+	// deferrals are what services get in place of tools.
+	deferrals toolindex.Cache
+	noUsage   sync.Map // the ids of services that refuse to be asked for the usage of a stream
 }
 
 // New returns the handler of the endpoints of all dialects, under /v1/ and

@@ -84,33 +84,38 @@ func (s *scribe) answer(_ context.Context, r *model.Request) iter.Seq2[model.Del
 }
 
 // serve answers in all dialects.
-func (s *scribe) serve(w http.ResponseWriter, r *http.Request) {
-	a, err := read(r)
-	if err != nil {
-		panic(err)
+func (s *scribe) serve(w http.ResponseWriter, r *http.Request) { serveBy(s.answer)(w, r) }
+
+// serveBy is a handler that answers with a model in all dialects.
+func serveBy(answer func(context.Context, *model.Request) iter.Seq2[model.Delta, error]) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		a, err := read(r)
+		if err != nil {
+			panic(err)
+		}
+		deltas := answer(r.Context(), a.request)
+		if a.stream {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_ = a.write(w, http.NewResponseController(w).Flush, deltas)
+			return
+		}
+		v, err := a.whole(deltas)
+		if err != nil {
+			panic(err)
+		}
+		body, err := json.Marshal(v)
+		if m, ok := v.(interface{ MarshalBody() ([]byte, error) }); ok {
+			body, err = m.MarshalBody()
+		}
+		if raw, ok := v.([]byte); ok {
+			body = raw
+		}
+		if err != nil {
+			panic(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body)
 	}
-	deltas := s.answer(r.Context(), a.request)
-	if a.stream {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_ = a.write(w, http.NewResponseController(w).Flush, deltas)
-		return
-	}
-	v, err := a.whole(deltas)
-	if err != nil {
-		panic(err)
-	}
-	body, err := json.Marshal(v)
-	if m, ok := v.(interface{ MarshalBody() ([]byte, error) }); ok {
-		body, err = m.MarshalBody()
-	}
-	if raw, ok := v.([]byte); ok {
-		body = raw
-	}
-	if err != nil {
-		panic(err)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body)
 }
 
 // An sdk is a client of a dialect.

@@ -130,14 +130,16 @@ func (x *exchange) rewriteArguments(ctx context.Context, c provider.CallText) ([
 const minArguments = 64
 
 // The headers with which a client says for one request how the texts of tools are
-// rewritten: all, parts or off; off or a number of characters; true or false.
+// rewritten: all, parts or off; off or a number of characters; true or false; and
+// whether tools are deferred: true or false.
 const (
 	scrubHeader   = "X-Artel-Scrub"
 	offloadHeader = "X-Artel-Offload"
 	repairHeader  = "X-Artel-Repair"
+	deferHeader   = "X-Artel-Defer-Tools"
 )
 
-// readRewriting reads the headers about the texts of tools.
+// readRewriting reads the headers about tools.
 func (x *exchange) readRewriting() error {
 	scrub, err := backend.ParseScrub(x.r.Header.Get(scrubHeader))
 	if err != nil {
@@ -147,10 +149,14 @@ func (x *exchange) readRewriting() error {
 	if err != nil {
 		return provider.InvalidRequest("The header %s is wrong: %v.", offloadHeader, err)
 	}
-	repair, err := backend.ParseRepair(x.r.Header.Get(repairHeader))
+	repair, err := backend.ParseSwitch(x.r.Header.Get(repairHeader))
 	if err != nil {
 		return provider.InvalidRequest("The header %s is wrong: %v.", repairHeader, err)
 	}
-	x.request.Texts.Rewrite(backend.Rewriting{Scrub: scrub, Offload: offload, Repair: repair})
+	deferTools, err := backend.ParseSwitch(x.r.Header.Get(deferHeader))
+	if err != nil {
+		return provider.InvalidRequest("The header %s is wrong: %v.", deferHeader, err)
+	}
+	x.request.Texts.Rewrite(backend.Rewriting{Scrub: scrub, Offload: offload, Repair: repair, Defer: deferTools})
 	return x.readCache()
 }

@@ -13,21 +13,19 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/toolindex"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/pipeline"
 )
 
 // prepareTranslation prepares a request for a service of another dialect.
-func (x *exchange) prepareTranslation(ctx context.Context, s *model.Service, refused map[artel.Digest]bool) (prepared, error) {
+func (x *exchange) prepareTranslation(ctx context.Context, s *model.Service, refused map[artel.Digest]bool, d *toolindex.Deferral) (prepared, error) {
 	if err := x.fetchMedia(ctx); err != nil {
 		return prepared{}, err
 	}
-	if x.call == nil {
-		var err error
-		if x.call, err = x.d.Decode(ctx, x.extraction.Reader([]byte(x.text))); err != nil {
-			return prepared{}, err
-		}
+	if err := x.decode(ctx); err != nil {
+		return prepared{}, err
 	}
 	r := x.call.Neutral()
 	r.Service, r.Whole = *s, !x.head.Stream
@@ -35,8 +33,8 @@ func (x *exchange) prepareTranslation(ctx context.Context, s *model.Service, ref
 	r.Header, r.Cache = x.listedHeaders(), x.cacheTime()
 	x.request.RestoreCalls(ctx, r)
 	r.OnDrop = x.noteDrop
-	for _, d := range r.Dropped {
-		if err := x.noteDrop(d); err != nil {
+	for _, dropped := range r.Dropped {
+		if err := x.noteDrop(dropped); err != nil {
 			return prepared{}, err
 		}
 	}
@@ -48,7 +46,18 @@ func (x *exchange) prepareTranslation(ctx context.Context, s *model.Service, ref
 	if err != nil {
 		return prepared{}, err
 	}
-	return prepared{request: r, changes: append(moved, changes...), send: func() error { return x.callModel(ctx, r) }}, nil
+	if d != nil {
+		changes = append(changes, x.deferTools(r, d))
+	}
+	return prepared{request: r, changes: append(moved, changes...), send: func() error { return x.callModel(ctx, r, d) }}, nil
+}
+
+// decode reads the request as a neutral one.
+func (x *exchange) decode(ctx context.Context) (err error) {
+	if x.call == nil {
+		x.call, err = x.d.Decode(ctx, x.extraction.Reader([]byte(x.text)))
+	}
+	return err
 }
 
 // StrictHeader is the header of a request that makes a dropped field an error.
@@ -228,9 +237,9 @@ func flatten(r artel.ToolResult) artel.ToolResult {
 }
 
 // callModel makes the call and writes the answer in the client's dialect.
-func (x *exchange) callModel(ctx context.Context, r *model.Request) error {
+func (x *exchange) callModel(ctx context.Context, r *model.Request, deferred *toolindex.Deferral) error {
 	r.OnTry = func() { x.entry.Tries++ }
-	next, stop := iter.Pull2(x.restoreDeltas(r.Service.ID, x.caller().Call(ctx, r)))
+	next, stop := iter.Pull2(x.restoreDeltas(r.Service.ID, x.deltas(ctx, r, deferred)))
 	defer stop()
 	first, err, ok := next()
 	switch {

@@ -25,15 +25,16 @@ import (
 
 // gatewayConfig configures access to the gateway.
 type gatewayConfig struct {
-	Keys     []gatewayKey      `yaml:"keys"`     // default: any key, or none, is accepted
-	Aliases  map[string]any    `yaml:"aliases"`  // other names of services: a service, or several with their weights; * stands for any characters
-	Cooldown string            `yaml:"cooldown"` // how long a service that fails is avoided; default 30s; 0: not at all
-	Origins  []string          `yaml:"origins"`  // of sites whose pages may call the gateway from browsers; default: none
-	Headers  map[string]string `yaml:"headers"`  // further fields of the header of every request to a service; ${NAME} of environment variables
-	Repair   *bool             `yaml:"repair"`   // turn lists that clients have sent as strings into lists again; default true
-	Scrub    string            `yaml:"scrub"`    // base64 in tool results that becomes a ref: all (default), parts or off
-	Cache    string            `yaml:"cache"`    // cache marks of Anthropic's dialect: auto (default), 5m, 1h or off
-	Offload  any               `yaml:"offload"`  // characters of a tool result that are shown whole; default off
+	Keys     []gatewayKey      `yaml:"keys"`        // default: any key, or none, is accepted
+	Aliases  map[string]any    `yaml:"aliases"`     // other names of services: a service, or several with their weights; * stands for any characters
+	Cooldown string            `yaml:"cooldown"`    // how long a service that fails is avoided; default 30s; 0: not at all
+	Origins  []string          `yaml:"origins"`     // of sites whose pages may call the gateway from browsers; default: none
+	Headers  map[string]string `yaml:"headers"`     // further fields of the header of every request to a service; ${NAME} of environment variables
+	Repair   *bool             `yaml:"repair"`      // turn lists that clients have sent as strings into lists again; default true
+	Scrub    string            `yaml:"scrub"`       // base64 in tool results that becomes a ref: all (default), parts or off
+	Cache    string            `yaml:"cache"`       // cache marks of Anthropic's dialect: auto (default), 5m, 1h or off
+	Offload  any               `yaml:"offload"`     // characters of a tool result that are shown whole; default off
+	Defer    *bool             `yaml:"defer_tools"` // tools beyond 2,000 tokens are listed, found and called by two others; default false
 }
 
 // gatewayKey is an entry of gateway.keys.
@@ -48,6 +49,7 @@ type gatewayKey struct {
 	Scrub             string            `yaml:"scrub"`               // default: that of the gateway
 	Offload           any               `yaml:"offload"`             // likewise
 	Repair            *bool             `yaml:"repair"`              // likewise
+	Defer             *bool             `yaml:"defer_tools"`         // likewise
 	Cache             string            `yaml:"cache"`               // likewise
 }
 
@@ -76,7 +78,7 @@ func (g gatewayConfig) check() error {
 		if _, err := backend.ParseCache(k.Cache); err != nil {
 			return fmt.Errorf("%s.cache: %w", where, err)
 		}
-		if _, err := rewriting(where, k.Scrub, k.Offload, k.Repair); err != nil {
+		if _, err := rewriting(where, k.Scrub, k.Offload, k.Repair, k.Defer); err != nil {
 			return err
 		}
 		names[k.Name] = true
@@ -84,7 +86,7 @@ func (g gatewayConfig) check() error {
 	if _, err := backend.ParseCache(g.Cache); err != nil {
 		return fmt.Errorf("gateway.cache: %w", err)
 	}
-	if _, err := rewriting("gateway", g.Scrub, g.Offload, g.Repair); err != nil {
+	if _, err := rewriting("gateway", g.Scrub, g.Offload, g.Repair, g.Defer); err != nil {
 		return err
 	}
 	for _, origin := range g.Origins {
@@ -125,9 +127,9 @@ func (g gatewayConfig) headers() (map[string]model.Secret, error) {
 	return out, nil
 }
 
-// rewriting reads how the texts of tools are rewritten.
-func rewriting(where, scrub string, offload any, repair *bool) (w backend.Rewriting, err error) {
-	w.Repair = repair
+// rewriting reads how tools and their texts are rewritten.
+func rewriting(where, scrub string, offload any, repair, deferTools *bool) (w backend.Rewriting, err error) {
+	w.Repair, w.Defer = repair, deferTools
 	if w.Scrub, err = backend.ParseScrub(scrub); err != nil {
 		return w, fmt.Errorf("%s.scrub: %w", where, err)
 	}
@@ -205,7 +207,7 @@ func (c config) gateway() (backend.Options, error) {
 		o.Cooldown, err = c.Gateway.cooldown()
 	}
 	if err == nil {
-		o.Rewriting, err = rewriting("gateway", c.Gateway.Scrub, c.Gateway.Offload, c.Gateway.Repair)
+		o.Rewriting, err = rewriting("gateway", c.Gateway.Scrub, c.Gateway.Offload, c.Gateway.Repair, c.Gateway.Defer)
 	}
 	if err != nil {
 		return o, err // check has said it before
@@ -222,7 +224,7 @@ func (c config) gateway() (backend.Options, error) {
 			return o, artel.Errorf(artel.Invalid, "config", c.path, "gateway.keys: %s and %s are one key", other, k.Name)
 		}
 		secrets[secret] = k.Name
-		w, err := rewriting(k.Name, k.Scrub, k.Offload, k.Repair)
+		w, err := rewriting(k.Name, k.Scrub, k.Offload, k.Repair, k.Defer)
 		if err != nil {
 			return o, err // check has said it before
 		}

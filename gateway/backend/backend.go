@@ -138,6 +138,7 @@ func (b *Backend) Count(_ context.Context, r *model.Request) (int, error) {
 // NewRequest begins a request of the context's owner with a key.
 func (b *Backend) NewRequest(ctx context.Context, key Key) *Request {
 	r := &Request{Cache: cmp.Or(key.Cache, b.cache, CacheAuto), b: b, owner: artel.OwnerOf(ctx), key: key, infos: map[artel.Digest]artel.MediaInfo{}}
+	r.Finds = Finds{r}
 	r.Texts = &Texts{r: r, rewriting: key.Rewriting.or(b.rewriting), originals: &originals{}}
 	return r
 }

@@ -38,6 +38,7 @@ type callKey struct {
 	call         artel.CallID
 	content      [sha256.Size]byte // of the name and the arguments; zero: of any
 	conversation [sha256.Size]byte // of its beginning, for reasoning; zero: of any, for states
+	finds        bool              // for what was found before it
 }
 
 // contentOf returns the content of a key; zero if c has no name. Clients may write the
@@ -57,6 +58,7 @@ type callState struct {
 	service  artel.ServiceID
 	opaque   json.RawMessage
 	thoughts artel.Parts // since the call before; none: it is not certain which
+	finds    []model.Message
 }
 
 func (c *callState) bytes() int {
@@ -64,6 +66,20 @@ func (c *callState) bytes() int {
 	for _, p := range c.thoughts {
 		if r, ok := p.(artel.Reasoning); ok {
 			n += len(r.Text) + len(r.Opaque)
+		}
+	}
+	for _, m := range c.finds {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case artel.Text:
+				n += len(p.Text)
+			case artel.Reasoning:
+				n += len(p.Text) + len(p.Opaque)
+			case artel.ToolCall:
+				n += len(p.Arguments)
+			case artel.ToolResult:
+				n += len(p.Content)
+			}
 		}
 	}
 	return n
@@ -134,7 +150,7 @@ func (r *Request) RememberCall(_ context.Context, s artel.ServiceID, c artel.Too
 	}
 	for _, id := range ids {
 		if conversation != ([sha256.Size]byte{}) {
-			r.b.calls.putThoughts(&callState{key: callKey{client, id, content, conversation}, service: s, thoughts: thoughts})
+			r.b.calls.putThoughts(&callState{key: callKey{client: client, call: id, content: content, conversation: conversation}, service: s, thoughts: thoughts})
 		}
 		if len(c.Opaque) > 0 {
 			for _, of := range [][sha256.Size]byte{{}, content} {
@@ -155,7 +171,7 @@ func (r *Request) conversation() (sum [sha256.Size]byte) {
 // thoughtsBefore returns the cached reasoning of a service before a call with this
 // id, name and arguments in the same conversation.
 func (r *Request) thoughtsBefore(c artel.ToolCall, by artel.ServiceID) artel.Parts {
-	s, ok := r.b.calls.get(callKey{r.key.Holder(r.owner), c.ID, contentOf(c), r.conversation()})
+	s, ok := r.b.calls.get(callKey{client: r.key.Holder(r.owner), call: c.ID, content: contentOf(c), conversation: r.conversation()})
 	if !ok || s.service != by {
 		return nil
 	}

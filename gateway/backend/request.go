@@ -23,6 +23,7 @@ import (
 // one goroutine.
 type Request struct {
 	Texts  *Texts // of results and calls of tools
+	Finds  Finds  // among deferred tools
 	Cache  Cache
 	Origin string // of this server, as the client reached it: "https://host"
 	// Beginning returns what all requests of the conversation begin with; nil: not

@@ -21,13 +21,14 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A Rewriting says what is changed in the texts of tools. Zero fields of a request's
+// A Rewriting says what is changed in the texts of tools and in their list. Zero fields of a request's
 // Rewriting have the values of the key's, and those of the key's the values of
 // [Options].
 type Rewriting struct {
 	Scrub   Scrub
 	Offload *int  // the most characters of a result that are shown whole; 0: any number
 	Repair  *bool // content parts that a client library has turned into text become parts again; nil: true
+	Defer   *bool // tools beyond a budget are listed, found and called by two others; nil: false
 }
 
 // A Scrub says which base64 in the results of tools becomes a ref.
@@ -64,8 +65,8 @@ func ParseOffload(s string) (*int, error) {
 	return &n, nil
 }
 
-// ParseRepair reads true or false; "" is no value.
-func ParseRepair(s string) (*bool, error) {
+// ParseSwitch reads true or false; "" is no value.
+func ParseSwitch(s string) (*bool, error) {
 	if s == "" {
 		return nil, nil
 	}
@@ -92,6 +93,9 @@ func (w Rewriting) or(broader Rewriting) Rewriting {
 	if w.Repair == nil {
 		w.Repair = broader.Repair
 	}
+	if w.Defer == nil {
+		w.Defer = broader.Defer
+	}
 	return w
 }
 
@@ -105,6 +109,9 @@ type Texts struct {
 
 // Rewrite sets how texts are rewritten, before any is.
 func (t *Texts) Rewrite(w Rewriting) { t.rewriting = w.or(t.rewriting) }
+
+// Defers reports whether the request's tools beyond the budget are deferred.
+func (t *Texts) Defers() bool { return t.rewriting.Defer != nil && *t.rewriting.Defer }
 
 // A Rewritten is the text of a tool's result for models.
 type Rewritten struct {

@@ -8,8 +8,8 @@
 // made of what other packages report anyway: [Telemetry.Request] for requests,
 // [Telemetry.Run] for runs, [Telemetry.Call] and [Telemetry.Gateway] for model calls,
 // [Telemetry.Event] for tool calls. Their attributes follow the conventions of
-// OpenTelemetry for generative AI. They hold ids, names and counts, never texts or
-// bytes.
+// OpenTelemetry for generative AI. They hold ids, names and counts; texts only if
+// the variable for message content asks for them ([Telemetry.Providers]), and never bytes.
 package telemetry
 
 import (
@@ -43,6 +43,7 @@ const scope = "github.com/artelhq/artel"
 type Telemetry struct {
 	tracer   trace.Tracer
 	close    []func(context.Context) error
+	capture  bool                    // spans of model calls get their texts
 	passOn   bool                    // services get the header traceparent
 	duration metric.Float64Histogram // nil: metrics are not exported
 	tokens   metric.Int64Histogram
@@ -70,6 +71,10 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	if err != nil || !traces && !metrics {
 		return nil, err
 	}
+	capture, err := captures(o.Env(captureVariable))
+	if err != nil {
+		return nil, err
+	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		o.Log.Warn("traces or metrics could not be exported", "err", err)
 	}))
@@ -79,7 +84,7 @@ func Open(ctx context.Context, o Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, artel.Errorf(artel.Invalid, "telemetry.Open", "OTEL_RESOURCE_ATTRIBUTES", "%w", err)
 	}
-	t := &Telemetry{tracer: noop.NewTracerProvider().Tracer(scope), passOn: passesOn(o.Env("OTEL_PROPAGATORS"))}
+	t := &Telemetry{tracer: noop.NewTracerProvider().Tracer(scope), passOn: passesOn(o.Env("OTEL_PROPAGATORS")), capture: capture}
 	if traces {
 		exporter, err := otlptracehttp.New(ctx)
 		if err != nil {

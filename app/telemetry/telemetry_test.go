@@ -25,6 +25,9 @@ func TestOpen(t *testing.T) {
 		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"}},
 		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"}},
 		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, want: "http/protobuf"},
+		{env: map[string]string{"OTEL_TRACES_EXPORTER": "otlp", captureVariable: "SPAN_AND_EVENT"}, on: true},
+		{env: map[string]string{"OTEL_TRACES_EXPORTER": "otlp", captureVariable: "event_only"}, want: "on spans"},
+		{env: map[string]string{"OTEL_TRACES_EXPORTER": "otlp", captureVariable: "yes"}, want: "want true"},
 		{env: map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, want: "otlp or none"},
 	} {
 		tel, err := Open(t.Context(), Options{Env: func(name string) string { return c.env[name] }, Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)})

@@ -4,9 +4,12 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +20,7 @@ import (
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/access"
 )
 
@@ -154,6 +158,67 @@ func TestTelemetry(t *testing.T) {
 	for _, text := range []string{"secret text", "hidden"} {
 		if bytes.Contains(c.raw.Bytes(), []byte(text)) {
 			t.Errorf("the export contains %q", text)
+		}
+	}
+}
+
+// TestTelemetryContent: with OpenTelemetry's variable, spans of model calls have what was
+// sent and answered, by the conventions, with refs in the place of bytes; without it, or
+// for requests that are forwarded, they have not.
+func TestTelemetryContent(t *testing.T) {
+	c := newReceiver(t)
+	t.Setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
+	upstream := newPaid(t)
+	g := newGuarded(t, access.Options{}, func(c *config) { c.Services = paidServices(upstream) })
+	picture, err := os.ReadFile("samples/workbench.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded := base64.StdEncoding.EncodeToString(picture)
+	var made, sent struct {
+		ID  string
+		Run string `json:"run_id"`
+	}
+	g.must(&made, "POST", "/api/v1/conversations", `{}`)
+	g.must(&sent, "POST", "/api/v1/conversations/"+made.ID+"/messages", `{"service":"demo","text":"an exported text data:image/png;base64,`+encoded+`"}`)
+	for state := ""; state != "done"; {
+		var run struct{ State string }
+		g.must(&run, "GET", "/api/v1/runs/"+sent.Run, "")
+		if state = run.State; state == "failed" || state == "cancelled" {
+			t.Fatalf("the run is %s", state)
+		}
+	}
+	g.must(nil, "POST", "/v1/messages", `{"model":"paid","max_tokens":100,"system":"be brief","tools":[{"name":"look","description":"looks","input_schema":{"type":"object","properties":{}}}],"messages":[{"role":"user","content":"a translated text"}]}`)
+	g.must(nil, "POST", "/v1/chat/completions", `{"model":"paid","messages":[{"role":"user","content":"a forwarded text"}]}`)
+	if err := g.server.app.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.server.telemetry.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run := c.find(t, "chat demo", "gen_ai.input.messages", "an exported text")
+	for key, wants := range map[string][]string{
+		"gen_ai.input.messages":      {`"role":"user"`, `{"type":"text","content":"an exported text`, `"type":"uri","modality":"image","mime_type":"image/png","uri":"`},
+		"gen_ai.system_instructions": {`[{"type":"text","content":"`},
+		"gen_ai.tool.definitions":    {`{"type":"function","name":"create_artifact"`, `"parameters":{`},
+		"gen_ai.output.messages":     {`[{"role":"assistant","parts":[{"type":"`, `"finish_reason":"`},
+	} {
+		got := attribute(run.Attributes, key)
+		for _, want := range wants {
+			if !strings.Contains(got, want) || !json.Valid([]byte(got)) {
+				t.Errorf("%s is without %s: %s", key, want, artel.Shorten(got, 2000))
+			}
+		}
+	}
+	translated := c.find(t, "chat paid", "gen_ai.input.messages", "a translated text", "gen_ai.system_instructions", "be brief", "gen_ai.tool.definitions", `"name":"look"`)
+	if got := attribute(translated.Attributes, "gen_ai.output.messages"); got != `[{"role":"assistant","parts":[{"type":"text","content":"hi"}],"finish_reason":"stop"}]` {
+		t.Errorf("the answer is %s", got)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, text := range []string{"a forwarded text", encoded[:200]} {
+		if bytes.Contains(c.raw.Bytes(), []byte(text)) {
+			t.Errorf("the export contains %q", artel.Shorten(text, 60))
 		}
 	}
 }

@@ -180,14 +180,18 @@ func (a *approximate) closest(ctx context.Context, regions []region, limit int) 
 // end at end and differ by d edits, which is the minimum.
 func (a *approximate) starts(ctx context.Context, from, end, d int) ([]int, error) {
 	if a.backward == nil {
-		a.backward = newProfile(reversed(a.pattern))
+		a.backward = a.profile.reversed()
 	}
-	var before []rune
-	var at []int // where each of them begins
-	for i := end; i > from && len(before) < len(a.pattern)+d; {
-		r, n := utf8.DecodeLastRuneInString(a.text[:i])
+	most := min(len(a.pattern)+d, end-from)
+	before := make([]int32, 0, most) // numbers of the characters from end to from
+	at := make([]int, 0, most)       // where each of them begins
+	for i := end; i > from && len(before) < most; {
+		r, n := rune(a.text[i-1]), 1
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeLastRuneInString(a.text[:i])
+		}
 		i -= n
-		before, at = append(before, r), append(at, i)
+		before, at = append(before, a.profile.number(r)), append(at, i)
 	}
 	lengths, err := a.backward.lengths(ctx, a.meter, before, d)
 	var starts []int
@@ -195,12 +199,6 @@ func (a *approximate) starts(ctx context.Context, from, end, d int) ([]int, erro
 		starts = append(starts, at[n-1])
 	}
 	return starts, err
-}
-
-func reversed(s []rune) []rune {
-	s = slices.Clone(s)
-	slices.Reverse(s)
-	return s
 }
 
 // second finds another match than best that differs by at most limit edits.

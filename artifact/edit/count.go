@@ -83,6 +83,10 @@ type occurrence struct {
 	next   int32  // 1 + the next occurrence of the same hash
 }
 
+// hashSlack is the number of bits by which a bit set of hashes is larger than its
+// table. Most grams of the text are not pieces, and a sparse set excludes them fast.
+const hashSlack = 3
+
 const (
 	laneBits = 16
 	perWord  = word / laneBits

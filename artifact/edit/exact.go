@@ -84,10 +84,15 @@ func borders(s string) []int32 {
 // repetitive.
 type gramFinder struct {
 	text, old string
-	hash      hasher
-	heads     []uint16 // by hash, 1 + the last position of such a gram in old
-	chain     []uint16 // for each position, 1 + the previous one of the same hash
-	budget    int      // remaining comparisons
+	gramIndex
+	budget int // remaining comparisons
+}
+
+// A gramIndex holds the positions of the grams in the first part of a text.
+type gramIndex struct {
+	hash  hasher
+	heads []uint16 // by hash, 1 + the last position of such a gram
+	chain []uint16 // for each position, 1 + the previous one of the same hash
 }
 
 const (
@@ -101,15 +106,21 @@ func newGramFinder(text, old string) *gramFinder {
 	if len(old) < finderMinOld || len(text) < finderMinRatio*finderMinOld {
 		return l
 	}
-	l.chain = make([]uint16, min(len(old), finderPrefix)-gram+1)
-	l.hash = newHasher(4 * len(l.chain))
-	l.heads = make([]uint16, l.hash.space())
-	for i := range l.chain {
-		h := &l.heads[l.hash.of(load(old, i))]
-		l.chain[i], *h = *h, uint16(i+1)
-	}
+	l.gramIndex = indexGrams(old)
 	l.budget = len(text) / gram
 	return l
+}
+
+// indexGrams indexes a text of at least finderMinOld bytes.
+func indexGrams(old string) gramIndex {
+	x := gramIndex{chain: make([]uint16, min(len(old), finderPrefix)-gram+1)}
+	x.hash = newHasher(4 * len(x.chain))
+	x.heads = make([]uint16, x.hash.space())
+	for i := range x.chain {
+		h := &x.heads[x.hash.of(load(old, i))]
+		x.chain[i], *h = *h, uint16(i+1)
+	}
+	return x
 }
 
 // next returns the first position of old from byte i on, or -1.

@@ -3,9 +3,11 @@
 package edit
 
 import (
-	"math/bits"
+	"encoding/binary"
+	"iter"
 	"sort"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -14,8 +16,12 @@ import (
 // A folded is the normalised form of a text, in which characters that look alike
 // are the same character. It maps its bytes to those of the original.
 type folded struct {
-	text   string // the original if nothing was folded
+	src    string
 	groups []group
+	by     string // the replacements of all groups
+	size   int    // bytes
+
+	text func() string // the folded text, which is written at the first call
 }
 
 // A group is a replaced span: in the folded text and in the original. Between
@@ -24,6 +30,7 @@ type folded struct {
 type group struct {
 	at, to     int32 // in the folded text
 	from, till int32 // in the original
+	by         int32 // start of the replacement in folded.by
 }
 
 // foldText folds text line by line, in linear time. With indent, it also drops
@@ -51,54 +58,140 @@ func foldText(text string, indent bool) *folded {
 		}
 		at = next
 	}
+	done := &folded{src: text, groups: f.groups, by: f.by.String(), size: len(text) + f.shift}
+	done.text = sync.OnceValue(done.write)
+	return done
+}
+
+// write returns the folded text: the original if nothing was folded.
+func (f *folded) write() string {
 	if f.groups == nil {
-		return &folded{text: text}
+		return f.src
 	}
-	f.out.WriteString(text[f.done:])
-	return &folded{text: f.out.String(), groups: f.groups}
+	var out strings.Builder
+	out.Grow(f.size)
+	for s := range f.pieces(0, 0) {
+		out.WriteString(s)
+	}
+	return out.String()
+}
+
+// pieces yields the pieces of the folded text from byte at on, at or before which k
+// groups end.
+func (f *folded) pieces(k, at int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for ; k < len(f.groups); k++ {
+			g := f.groups[k]
+			if at < int(g.at) {
+				if !yield(f.src[f.step(k, at):g.from]) {
+					return
+				}
+				at = int(g.at)
+			}
+			if at < int(g.to) && !yield(f.by[int(g.by)+at-int(g.at):int(g.by)+int(g.to-g.at)]) {
+				return
+			}
+			at = int(g.to)
+		}
+		if at < f.size {
+			yield(f.src[f.step(k, at):])
+		}
+	}
+}
+
+// lacks reports whether the folded text certainly does not contain old. It reads
+// few bytes, and does not write the text, as a gramFinder would need it.
+func (f *folded) lacks(old string) bool {
+	if f.groups == nil || len(old) < finderMinOld || f.size < finderMinRatio*finderMinOld {
+		return false
+	}
+	x := indexGrams(old)
+	budget := f.size / gram
+	k := 0
+	for t := len(x.chain) - 1; t+gram <= f.size; t += len(x.chain) {
+		for k < len(f.groups) && int(f.groups[k].to) <= t {
+			k++
+		}
+		there := f.gram(k, t)
+		for o := x.heads[x.hash.of(there)]; o != 0; o = x.chain[o-1] {
+			at := t - int(o-1)
+			if budget--; at >= 0 && load(old, int(o-1)) == there {
+				budget -= len(old) / gram
+				if f.hasPrefix(at, old) {
+					return false
+				}
+			}
+			if budget < 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// gram returns the gram at byte at of the folded text, at or before which k groups end.
+func (f *folded) gram(k, at int) uint64 {
+	if k == len(f.groups) || at+gram <= int(f.groups[k].at) {
+		return load(f.src, f.step(k, at))
+	}
+	var b [gram]byte
+	n := 0
+	for s := range f.pieces(k, at) {
+		if n += copy(b[n:], s); n == gram {
+			break
+		}
+	}
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// hasPrefix reports whether old is at byte at of the folded text.
+func (f *folded) hasPrefix(at int, old string) bool {
+	k := sort.Search(len(f.groups), func(k int) bool { return int(f.groups[k].to) > at })
+	for s := range f.pieces(k, at) {
+		n := min(len(s), len(old))
+		if s[:n] != old[:n] {
+			return false
+		}
+		if old = old[n:]; old == "" {
+			return true
+		}
+	}
+	return old == ""
 }
 
 // plainLines skips lines that folding cannot change: ASCII without trailing white
 // space. It begins at byte at, the start of a line, and returns the start of the
 // first other line.
 func plainLines(text string, at int) int {
-	const lows, ends = tops >> 7, tops >> 7 * '\n'
+	const low = ones * 0x7f
+	before := uint64(0) // whether the byte before is a blank, in the highest bit of the lowest byte
 	i := at
 	for ; i+gram < len(text); i += gram {
 		x := load(text, i)
-		if x&tops != 0 {
-			return at
+		// All bytes are below 0x80, so the additions do not carry from one to the next.
+		ends := ^((x ^ ones*'\n') + low)
+		blanks := ^(x + ones*(0x7f-' ')) &^ ends & tops
+		if x&tops|(blanks<<8|before)&ends != 0 {
+			break
 		}
-		// m marks the line ends. All bytes are below 0x80, so the addition does
-		// not carry from one byte to the next.
-		for m := ^((x ^ ends) + (tops - lows)) & tops; m != 0; m &= m - 1 {
-			end := i + bits.TrailingZeros64(m)/8
-			if end > at && text[end-1] <= ' ' {
-				return at
-			}
-			at = end + 1
-		}
+		before = blanks >> 56
 	}
-	return at
+	return max(at, strings.LastIndexByte(text[:i], '\n')+1)
 }
 
-// A folder builds a folded text. It copies everything between replacements.
+// A folder builds a folded text.
 type folder struct {
 	src    string
-	out    strings.Builder
-	done   int // bytes of src already written to out
 	groups []group
+	by     strings.Builder
+	shift  int // from the original to the folded text
 }
 
 func (f *folder) replace(from, till int, by string) {
-	if f.groups == nil {
-		f.out.Grow(len(f.src) + len(f.src)/64) // few texts get longer
-	}
-	f.out.WriteString(f.src[f.done:from])
-	at := f.out.Len()
-	f.out.WriteString(by)
-	f.done = till
-	f.groups = append(f.groups, group{int32(at), int32(f.out.Len()), int32(from), int32(till)})
+	at := from + f.shift
+	f.groups = append(f.groups, group{int32(at), int32(at + len(by)), int32(from), int32(till), int32(f.by.Len())})
+	f.by.WriteString(by)
+	f.shift += len(by) - (till - from)
 }
 
 func (f *folder) drop(from, till int) {
@@ -199,6 +292,10 @@ func (f *folder) foldFrom(i, begin, end int) {
 func (f *folder) skipPlain(table *[0x10000]trait, i, end int) int {
 	src := f.src[:end]
 	for j := i; j < len(src); {
+		if n := plainThrees(src[j:]); n > 0 {
+			j += n
+			i = j - 3
+		}
 		if j+gram <= len(src) {
 			x := load(src, j)
 			if threeTwice(x) && table[threeAt(x)]&table[threeAt(x>>24)]&plain != 0 {
@@ -216,6 +313,9 @@ func (f *folder) skipPlain(table *[0x10000]trait, i, end int) int {
 				j = k
 				continue
 			}
+		}
+		if j == len(src) {
+			break
 		}
 		n, t := 1, trait(0)
 		switch c := src[j]; {

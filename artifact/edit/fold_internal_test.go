@@ -3,7 +3,10 @@
 package edit
 
 import (
+	"math/rand/v2"
 	"regexp"
+	"slices"
+	"sort"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -44,8 +47,8 @@ func TestFoldAgainstDefinition(t *testing.T) {
 		text := rapid.OneOf(rapid.StringOf(rapid.SampledFrom([]rune(strange))), rapid.String()).Draw(t, "text")
 		indent := rapid.Bool().Draw(t, "indent")
 		f := foldText(text, indent)
-		if want := plainly(text, indent); f.text != want {
-			t.Fatalf("%q folds to %q, want %q", text, f.text, want)
+		if want := plainly(text, indent); f.text() != want {
+			t.Fatalf("%q folds to %q, want %q", text, f.text(), want)
 		}
 		checkFolded(t, text, f)
 	})
@@ -59,19 +62,19 @@ func checkFolded(t interface {
 ) {
 	t.Helper()
 	at, from := 0, 0
-	for _, g := range append(f.groups, group{int32(len(f.text)), int32(len(f.text)), int32(len(text)), int32(len(text))}) {
-		if int(g.at) < at || int(g.from) < from || g.to < g.at || g.till < g.from || f.text[at:g.at] != text[from:g.from] {
+	for _, g := range append(f.groups, group{int32(len(f.text())), int32(len(f.text())), int32(len(text)), int32(len(text)), int32(len(f.by))}) {
+		if int(g.at) < at || int(g.from) < from || g.to < g.at || g.till < g.from || f.text()[at:g.at] != text[from:g.from] {
 			t.Fatalf("%q: group %+v does not follow %d, %d", text, g, at, from)
 		}
 		at, from = int(g.to), int(g.till)
 	}
-	for i := 0; i <= len(f.text); i++ {
+	for i := 0; i <= len(f.text()); i++ {
 		start, ok := f.start(i)
 		end, also := f.end(i)
 		if ok != also {
 			t.Fatalf("%q: byte %d cuts and does not", text, i)
 		}
-		if ok && (end > start || i < len(f.text) && utf8.RuneStart(f.text[i]) && !utf8.RuneStart((text + "\x00")[start])) {
+		if ok && (end > start || i < len(f.text()) && utf8.RuneStart(f.text()[i]) && !utf8.RuneStart((text + "\x00")[start])) {
 			t.Fatalf("%q: what ends at byte %d ends at %d, and the rest begins at %d", text, i, end, start)
 		}
 		if ok && foldedPieces(f, i) && (f.leftOutBefore(i) != end || f.leftOutAfter(i, end) != start) {
@@ -90,6 +93,51 @@ func foldedPieces(f *folded, i int) bool {
 	return false
 }
 
+// Without being written, a folded text says of what it contains that it may, and of
+// most else that it does not.
+func TestLacksNothingThatIsThere(t *testing.T) {
+	there, lacking := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		text := string(babble(r, rapid.SampledFrom(append(scripts, strange)).Draw(t, "letters"), 2000+r.IntN(8000)))
+		lines := strings.SplitAfter(text, " ")
+		for range rapid.SampledFrom([]int{0, 1, 30, 1000}).Draw(t, "changed by folding") {
+			i := r.IntN(len(lines))
+			lines[i] += rapid.SampledFrom([]string{"“", "\u200b", " \n", "\r\n", "，", "ﬁ", "½", "\u00a0"}).Draw(t, "what is changed")
+		}
+		f := foldText(strings.Join(lines, ""), rapid.Bool().Draw(t, "indent"))
+		checkPieces(t, f)
+		whole := f.text()
+		for range 50 {
+			from, size := r.IntN(len(whole)), 1+r.IntN(rapid.SampledFrom([]int{70, 200, 1500}).Draw(t, "size"))
+			old := []byte(whole[from:min(len(whole), from+size)])
+			if r.IntN(2) == 0 {
+				old[r.IntN(len(old))] ^= 1
+			}
+			switch lacks, contains := f.lacks(string(old)), strings.Contains(whole, string(old)); {
+			case lacks && contains:
+				t.Fatalf("%q is said to lack %q", whole, old)
+			case lacks:
+				lacking++
+			case contains:
+				there++
+			}
+		}
+	})
+	if there < 10 || lacking < 10 {
+		t.Errorf("%d were there and %d lacking; the test tests nothing", there, lacking)
+	}
+}
+
+// checkPieces checks that the pieces from anywhere on are the rest of the text.
+func checkPieces(t *rapid.T, f *folded) {
+	at := rapid.IntRange(0, f.size).Draw(t, "at")
+	k := sort.Search(len(f.groups), func(k int) bool { return int(f.groups[k].to) > at })
+	if got := strings.Join(slices.Collect(f.pieces(k, at)), ""); got != f.text()[at:] || f.size != len(f.text()) {
+		t.Fatalf("from byte %d of %q: %q", at, f.text(), got)
+	}
+}
+
 func FuzzFold(f *testing.F) {
 	f.Add(strange, false)
 	f.Add("\t “a” \r\n 中 a\u0301", true)
@@ -99,8 +147,8 @@ func FuzzFold(f *testing.F) {
 		}
 		g := foldText(text, indent)
 		checkFolded(t, text, g)
-		if again := foldText(g.text, indent); len(again.text) > len(g.text) {
-			t.Fatalf("%q folds to %q, and that to %q", text, g.text, again.text)
+		if again := foldText(g.text(), indent); len(again.text()) > len(g.text()) {
+			t.Fatalf("%q folds to %q, and that to %q", text, g.text(), again.text())
 		}
 	})
 }

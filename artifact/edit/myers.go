@@ -5,6 +5,7 @@ package edit
 import (
 	"context"
 	"math/bits"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -20,13 +21,12 @@ const word = 64 // characters of a block
 // A profile is a preprocessed pattern. Its characters are numbered densely; number
 // 0 is every character that the pattern does not contain.
 type profile struct {
+	numbering
 	size, blocks int
-	low          [utf8.RuneSelf]int32 // numbers of ASCII
-	pages        [256]*[256]int32     // of the first plane, by r>>8
-	rest         map[rune]int32       // of the other planes
-	rows         [][]uint64           // for each number, a bit for each position in the pattern; nil: see sparse
-	sparse       [][]sparseBits       // of characters that are rare in a long pattern
-	row          []uint64             // expanded row of the rare character current
+	pattern      []int32        // its characters, by number
+	rows         [][]uint64     // for each number, a bit for each position in the pattern; nil: see sparse
+	sparse       [][]sparseBits // of characters that are rare in a long pattern
+	row          []uint64       // expanded row of the rare character current
 	current      int32
 }
 
@@ -40,41 +40,52 @@ type sparseBits struct {
 const sparseFrom = 128
 
 func newProfile(pattern []rune) *profile {
-	p := &profile{size: len(pattern), blocks: (len(pattern) + word - 1) / word}
-	numbers := make([]int32, len(pattern))
-	counts := []int{0}
+	p := &profile{pattern: make([]int32, len(pattern))}
 	for i, r := range pattern {
-		n := p.number(r)
-		if n == 0 {
-			n = int32(len(counts))
-			p.assign(r, n)
-			counts = append(counts, 0)
-		}
-		numbers[i] = n
-		counts[n]++
+		p.pattern[i] = p.assign(r)
 	}
-	dense := 1
-	p.rows = make([][]uint64, len(counts))
-	isDense := func(n int) bool { return p.blocks < sparseFrom || counts[n] > p.blocks/16 }
-	for n := 1; n < len(counts); n++ {
-		if isDense(n) {
-			dense++
+	p.makeRows()
+	return p
+}
+
+// reversed returns the profile of the pattern from its end.
+func (p *profile) reversed() *profile {
+	back := &profile{numbering: p.numbering, pattern: slices.Clone(p.pattern)}
+	slices.Reverse(back.pattern)
+	back.makeRows()
+	return back
+}
+
+func (p *profile) makeRows() {
+	p.size, p.blocks = len(p.pattern), (len(p.pattern)+word-1)/word
+	p.rows = make([][]uint64, p.count+1)
+	dense := len(p.rows)
+	var isRare []bool
+	if p.blocks >= sparseFrom {
+		counts := make([]int, len(p.rows))
+		for _, n := range p.pattern {
+			counts[n]++
 		}
+		isRare = make([]bool, len(p.rows))
+		for n := 1; n < len(p.rows); n++ {
+			if counts[n] <= p.blocks/16 {
+				isRare[n] = true
+				dense--
+			}
+		}
+		p.sparse, p.row = make([][]sparseBits, len(p.rows)), make([]uint64, p.blocks)
 	}
 	slab := make([]uint64, dense*p.blocks)
 	for n := range p.rows {
-		if n == 0 || isDense(n) {
+		if isRare == nil || !isRare[n] {
 			p.rows[n], slab = slab[:p.blocks:p.blocks], slab[p.blocks:]
 		}
 	}
-	for i, n := range numbers {
+	for i, n := range p.pattern {
 		b, bit := i/word, uint64(1)<<(i%word)
 		if row := p.rows[n]; row != nil {
 			row[b] |= bit
 			continue
-		}
-		if p.sparse == nil {
-			p.sparse, p.row = make([][]sparseBits, len(counts)), make([]uint64, p.blocks)
 		}
 		if s := p.sparse[n]; len(s) > 0 && int(s[len(s)-1].block) == b {
 			s[len(s)-1].bits |= bit
@@ -82,40 +93,6 @@ func newProfile(pattern []rune) *profile {
 			p.sparse[n] = append(s, sparseBits{int32(b), bit})
 		}
 	}
-	return p
-}
-
-// assign gives r a number.
-func (p *profile) assign(r rune, n int32) {
-	switch {
-	case r < utf8.RuneSelf:
-		p.low[r] = n
-	case r < 0x10000:
-		page := &p.pages[r>>8]
-		if *page == nil {
-			*page = new([256]int32)
-		}
-		(*page)[r&255] = n
-	default:
-		if p.rest == nil {
-			p.rest = map[rune]int32{}
-		}
-		p.rest[r] = n
-	}
-}
-
-// number returns the number of r.
-func (p *profile) number(r rune) int32 {
-	if r >= 0x10000 {
-		return p.rest[r]
-	}
-	if r < utf8.RuneSelf {
-		return p.low[r]
-	}
-	if page := p.pages[r>>8&255]; page != nil {
-		return page[r&255]
-	}
-	return 0
 }
 
 // rowOf returns the row of a number; it is valid until the next call.
@@ -403,14 +380,10 @@ func (p *profile) search(ctx context.Context, m *meter, text string, limit int, 
 	return nil
 }
 
-// lengths returns the lengths, in characters, of the prefixes of text that differ
+// lengths returns the lengths, in characters, of the prefixes of a text that differ
 // from the pattern by distance edits. No prefix may differ by less.
-func (p *profile) lengths(ctx context.Context, m *meter, text []rune, distance int) ([]int, error) {
-	text = text[:min(len(text), p.size+distance)]
-	numbers := make([]int32, len(text))
-	for i, r := range text {
-		numbers[i] = p.number(r)
-	}
+func (p *profile) lengths(ctx context.Context, m *meter, numbers []int32, distance int) ([]int, error) {
+	numbers = numbers[:min(len(numbers), p.size+distance)]
 	var out []int
 	b := newBand(p, distance, true)
 	for done := 0; done < len(numbers); {

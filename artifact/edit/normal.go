@@ -20,11 +20,11 @@ func findNormalized(ctx context.Context, j *job, e Edit, overlap bool) iter.Seq2
 			return
 		}
 		for _, f := range formsOf(e.Old, j.indent) {
-			if f.text == e.Old && doc.groups == nil {
+			if f.text == e.Old && doc.groups == nil || doc.lacks(f.text) {
 				continue // the exact layer has searched for this form
 			}
 			fit := aligner{j: j, e: e}
-			for i := range occurrences(doc.text, f.text, true) {
+			for i := range occurrences(doc.text(), f.text, true) {
 				m, ok := f.place(doc, i)
 				if !ok || !overlap && m.start < fit.last.end {
 					continue
@@ -57,7 +57,7 @@ type form struct {
 
 // formsOf returns the forms of old, strictest first.
 func formsOf(old string, indent bool) []form {
-	body := foldText(old, indent).text
+	body := foldText(old, indent).text()
 	last := old[strings.LastIndex(old, lineEnd)+1:]
 	blanks := compatible(last[len(strings.TrimRightFunc(last, isBlank)):])
 	if indent && strings.Trim(last, " \t") == "" {

@@ -4,7 +4,9 @@ package edit
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
+	"sync"
 )
 
 // A sample holds the positions of the old text's grams in the text, of which it
@@ -15,6 +17,30 @@ type sample struct {
 	seeds     []seed
 	which     []int32 // the seed at each byte of old
 	hits      []hit
+
+	some  []uint64 // the hashes of seeds, as a bit set
+	heads []int32  // by hash, 1 + the first seed
+	votes []int32  // see guess
+}
+
+// samples are samples whose memory is used again.
+var samples = sync.Pool{New: func() any { return new(sample) }}
+
+// free returns the memory of s to samples, unless it is much.
+func (s *sample) free() {
+	const most = 1 << 18 // seeds or hits
+	if s.text, s.old = "", ""; max(cap(s.which), cap(s.hits), cap(s.votes)) <= most {
+		samples.Put(s)
+	}
+}
+
+// zeros returns n zeros in the memory of s, if it is enough.
+func zeros[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	clear(s[:n])
+	return s[:n]
 }
 
 // A seed is a gram of the old text.
@@ -34,59 +60,72 @@ type hit struct {
 // mostHits is the maximum number of stored hits of a seed.
 const mostHits = 1000
 
-// hashSlack is the number of bits by which a bit set of hashes is larger than its
-// table. Most grams of the text are not seeds, and a sparse set excludes them fast.
-const hashSlack = 3
-
-// newSample samples the text every stride bytes. It returns nil if hash collisions
-// would make that too slow.
-func newSample(text, old string, stride int) *sample {
-	s := &sample{text: text, old: old, stride: stride, which: make([]int32, len(old)-gram+1)}
-	s.seeds = make([]seed, 0, len(s.which))
-	hash := newHasher(len(old) << (1 + hashSlack))
-	some, heads := make([]uint64, hash.space()/word), make([]int32, hash.space()>>hashSlack)
+// take samples the text every stride bytes, 4 or 8. It returns false if hash
+// collisions would make that too slow.
+func (s *sample) take(text, old string, stride int) bool {
+	s.text, s.old, s.stride = text, old, stride
+	s.which = zeros(s.which, len(old)-gram+1)
+	s.seeds, s.hits = slices.Grow(s.seeds[:0], len(s.which)), slices.Grow(s.hits[:0], 256)
+	// Most grams of the text are not seeds. A sparse bit set excludes them fast.
+	const slack = 5 // bits by which it is larger than the table
+	hash := newHasher(len(old) << (3 + slack))
+	s.some, s.heads = zeros(s.some, hash.space()/word), zeros(s.heads, hash.space()>>slack)
+	some, heads := s.some, s.heads
 	budget := 8 * len(old)
 	for i := range s.which {
 		x := load(old, i)
 		h := hash.of(x)
-		n := heads[h>>hashSlack]
+		n := heads[h>>slack]
 		for ; n != 0 && load(old, int(s.seeds[n-1].at)) != x; n = s.seeds[n-1].next {
 			if budget--; budget < 0 {
-				return nil
+				return false
 			}
 		}
 		if n == 0 {
-			s.seeds = append(s.seeds, seed{at: int32(i), next: heads[h>>hashSlack]})
+			s.seeds = append(s.seeds, seed{at: int32(i), next: heads[h>>slack]})
 			n = int32(len(s.seeds))
-			heads[h>>hashSlack] = n
+			heads[h>>slack] = n
 			some[h/word] |= 1 << (h % word)
 		}
 		s.which[i] = n - 1
 	}
 	budget = len(text)
-	s.hits = make([]hit, 0, 256)
-	for i := 0; i+gram <= len(text); i += stride {
-		x := load(text, i)
-		h := hash.of(x)
-		if some[h/word]>>(h%word)&1 == 0 {
-			continue
+	i := 0
+	for ; i+4*gram <= len(text) && budget >= 0; i += 4 * stride {
+		b := text[i : i+4*gram]
+		w, x, y, z := load(b, 0), load(b, 4), load(b, 8), load(b, 12)
+		if stride == gram {
+			x, y, z = y, load(b, 16), load(b, 24)
 		}
-		for n := heads[h>>hashSlack]; n != 0; {
-			g := &s.seeds[n-1]
-			if load(old, int(g.at)) == x {
-				if g.count++; g.count <= mostHits {
-					s.hits = append(s.hits, hit{int32(i), g.last})
-					g.last = int32(len(s.hits))
-				}
-				break
-			}
-			if budget--; budget < 0 {
-				return nil
-			}
-			n = g.next
+		g, h, j, k := hash.of(w), hash.of(x), hash.of(y), hash.of(z)
+		m := some[g/word]>>(g%word)&1 | some[h/word]>>(h%word)&1<<1 | some[j/word]>>(j%word)&1<<2 | some[k/word]>>(k%word)&1<<3
+		for ; m != 0; m &= m - 1 { // seldom
+			n := bits.TrailingZeros64(m) & 3
+			budget -= s.hit(i+n*stride, heads[[4]uint32{g, h, j, k}[n]>>slack])
 		}
 	}
-	return s
+	for ; i+gram <= len(text) && budget >= 0; i += stride {
+		budget -= s.hit(i, heads[hash.of(load(text, i))>>slack])
+	}
+	return budget >= 0
+}
+
+// hit stores a hit at byte i of the text if one of the seeds from n on is there, and
+// returns how many others it compared.
+func (s *sample) hit(i int, n int32) (compared int) {
+	x := load(s.text, i)
+	for ; n != 0; compared++ {
+		g := &s.seeds[n-1]
+		if load(s.old, int(g.at)) == x {
+			if g.count++; g.count <= mostHits {
+				s.hits = append(s.hits, hit{int32(i), g.last})
+				g.last = int32(len(s.hits))
+			}
+			break
+		}
+		n = g.next
+	}
+	return compared
 }
 
 // places calls yield for the hits of the seed at byte i of old.
@@ -144,7 +183,8 @@ const voteShift = 6
 // the most votes. The true start is up to 2<<voteShift bytes later. Rare grams vote
 // first.
 func (s *sample) guess() (int, bool) {
-	votes := make([]int32, (len(s.text)+len(s.old))>>voteShift+2)
+	s.votes = zeros(s.votes, (len(s.text)+len(s.old))>>voteShift+2)
+	votes := s.votes
 	best, most := 0, int32(0)
 	few, budget := 0, len(s.text)
 	for _, many := range []int{8, 64, mostHits} {

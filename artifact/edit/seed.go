@@ -43,8 +43,9 @@ func (a *approximate) areaOf(ctx context.Context, limit int) (area, error) {
 	if err := a.meter.spend(ctx, int64(len(a.text)/seedCost)); err != nil {
 		return area{}, err
 	}
-	s := filter{text: a.text, old: a.old, size: len(a.pattern), sample: newSample(a.text, a.old, gram)}
-	if s.sample == nil {
+	s := filter{text: a.text, old: a.old, size: len(a.pattern), sample: samples.Get().(*sample)}
+	defer s.sample.free()
+	if !s.sample.take(a.text, a.old, gram) {
 		return all, nil
 	}
 	var ends []int
@@ -209,7 +210,10 @@ func (s filter) byOne() ([]region, bool) {
 			continue
 		}
 		if s.sample == nil || s.sample.stride != stride {
-			if s.sample = newSample(s.text, s.old, stride); s.sample == nil {
+			if s.sample == nil {
+				s.sample = new(sample)
+			}
+			if !s.sample.take(s.text, s.old, stride) {
 				return nil, false
 			}
 		}

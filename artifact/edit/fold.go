@@ -163,20 +163,24 @@ func (f *folded) hasPrefix(at int, old string) bool {
 // space. It begins at byte at, the start of a line, and returns the start of the
 // first other line.
 func plainLines(text string, at int) int {
-	const low = ones * 0x7f
-	before := uint64(0) // whether the byte before is a blank, in the highest bit of the lowest byte
-	i := at
-	for ; i+gram < len(text); i += gram {
-		x := load(text, i)
-		// All bytes are below 0x80, so the additions do not carry from one to the next.
-		ends := ^((x ^ ones*'\n') + low)
-		blanks := ^(x + ones*(0x7f-' ')) &^ ends & tops
-		if x&tops|(blanks<<8|before)&ends != 0 {
+	i := at + 1
+	for ; i+four < len(text); i += four {
+		b := text[i-1 : i+four]
+		p, q, r, s := load(b, 0), load(b, gram), load(b, 2*gram), load(b, 3*gram)
+		w, x, y, z := load(b, 1), load(b, gram+1), load(b, 2*gram+1), load(b, 3*gram+1)
+		if (p|q|r|s|z|blankEnds(p, w)|blankEnds(q, x)|blankEnds(r, y)|blankEnds(s, z))&tops != 0 {
 			break
 		}
-		before = blanks >> 56
 	}
-	return max(at, strings.LastIndexByte(text[:i], '\n')+1)
+	return max(at, strings.LastIndexByte(text[:min(i, len(text))], '\n')+1)
+}
+
+// blankEnds sets the highest bits of the bytes of x that end a line, and of which the
+// byte before, that of p, is white space or a control character and ends no line. All
+// are ASCII: no addition carries from one byte to the next.
+func blankEnds(p, x uint64) uint64 {
+	const low, ends = ones * 0x7f, ones * '\n'
+	return ((p ^ ends) + low) &^ ((x ^ ends) + low | p + ones*(0x7f-' '))
 }
 
 // A folder builds a folded text.

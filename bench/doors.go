@@ -16,8 +16,8 @@ import (
 	"github.com/artelhq/artel/httpapi"
 )
 
-const doorsAbout = "What it costs that a server is for several users. The rows of the gateway go through a server with users, by a key with limits and a budget " +
-	"for a service with a price, while traces go to a collector and the metrics are read every second; the anchor is the same program without users, keys, prices and traces. " +
+const doorsAbout = "What it costs that a server is for several users. The rows of the gateway go through servers with users, by a key with limits and a budget " +
+	"for a service with a price, while the metrics are read every second, and traces go to a collector; the anchor is the same program without users, keys, prices and traces. " +
 	"A request with a token is one of the API or the gateway to a server with users; its anchor is the same request to one without, each sent in turn over one connection. " +
 	"What is added is the difference of the two medians."
 
@@ -35,38 +35,49 @@ func measureDoors(ctx context.Context, l *lab) (results []result) {
 		return p
 	}
 	const price = ", price: {input: 1, output: 2}"
+	const traces = "OTEL_EXPORTER_OTLP_ENDPOINT="
+	const limited = `{"name":"bench","requests_per_minute":1000000,"tokens_per_minute":1000000000000,"concurrent":10000,"budget":{"usd":1000000,"period":"month"}}`
 	plain, users := serve(""), serve("")
-	full := serve(price, "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.url)
 	token := setUp(ctx, users).make(ctx, "/tokens", `{"name":"bench","scopes":["write","gateway"]}`).Token
-	key := setUp(ctx, full).make(ctx, "/gateway/keys", `{"name":"bench","requests_per_minute":1000000,"tokens_per_minute":1000000000000,"concurrent":10000,"budget":{"usd":1000000,"period":"month"}}`).Key
-
-	with, without := endpoint{name: "with", url: full.url, key: key}, endpoint{name: "without", url: plain.url}
-	scraped := scrape(ctx, full.url)
+	variants := []struct {
+		name string
+		env  []string
+	}{
+		{"a key, a budget and metrics", nil},
+		{"and traces of every request", []string{traces + collector.url}},
+		{"and traces of one request in ten", []string{traces + collector.url, "OTEL_TRACES_SAMPLER=parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG=0.1"}},
+	}
+	servers, through := []*process{plain}, []endpoint{{name: "plain", url: plain.url}}
+	for _, v := range variants {
+		p := serve(price, v.env...)
+		servers, through = append(servers, p), append(through, endpoint{name: v.name, url: p.url, key: setUp(ctx, p).make(ctx, "/gateway/keys", limited).Key})
+		defer scrape(ctx, p.url)()
+	}
 	for _, w := range []struct {
 		work   string
 		stream bool
 		unit   unit
 	}{
-		{"2 KB requests, with all of it", false, times("requests")},
-		{"streams of 100 pieces, with all of it", true, times("streams")},
+		{"2 KB requests", false, times("requests")},
+		{"streams of 100 pieces", true, times("streams")},
 	} {
-		spent := make([][]float64, 2)
+		spent := make([][]float64, len(through))
 		var samples []sample
-		for i, t := range []endpoint{with, without} {
-			p := []*process{full, plain}[i]
+		for i, t := range through {
 			samples = append(samples, func() float64 {
-				before := p.busy()
+				before := servers[i].busy()
 				n, perSecond := requestLoad(ctx, t, 64, w.stream, 2*time.Second)
-				spent[i] = append(spent[i], (p.busy()-before).Seconds()/float64(n))
+				spent[i] = append(spent[i], (servers[i].busy()-before).Seconds()/float64(n))
 				return perSecond
 			})
 		}
 		m := interleave(l.rounds(5), samples...)
-		results = append(results,
-			result{work: w.work, size: "64 connections", unit: w.unit, artel: m[0], anchor: m[1], target: target{ratio: 0.95}},
-			result{work: w.work + ", processor time of one", size: "64 connections", unit: millis(), artel: median(spent[0]), anchor: median(spent[1])})
+		for i, v := range variants {
+			results = append(results,
+				result{work: w.work + ", " + v.name, size: "64 connections", unit: w.unit, artel: m[i+1], anchor: m[0], target: target{ratio: 0.95}},
+				result{work: w.work + ", " + v.name + ", processor time of one", size: "64 connections", unit: millis(), artel: median(spent[i+1]), anchor: median(spent[0])})
+		}
 	}
-	scraped()
 
 	for _, w := range []struct {
 		work    string

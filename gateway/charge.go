@@ -36,7 +36,7 @@ const (
 func (x *exchange) charge(s *model.Service, text string, media []model.PlacedMedia, by bound) (string, error) {
 	x.settle()
 	x.started, x.entry.Usage = false, artel.Usage{}
-	call := model.PaidCall{Service: *s, Input: int64(len(text)/bytesPerToken + 1)}
+	call := model.PaidCall{Service: s, Input: int64(len(text)/bytesPerToken + 1)}
 	for _, m := range media {
 		call.Input += int64(tokensPerImage + tokensPerPage*m.Media.Pages)
 	}

@@ -259,7 +259,7 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 	}
 	defer leave()
 	if c.opts.Charge != nil {
-		charge, err := c.opts.Charge(ctx, PaidCall{Service: r.Service, Request: r, Output: int64(r.MaxOutput), Least: int64(r.Reasoning.Budget + 1)})
+		charge, err := c.opts.Charge(ctx, PaidCall{Service: &r.Service, Request: r, Output: int64(r.MaxOutput), Least: int64(r.Reasoning.Budget + 1)})
 		if err != nil {
 			return false, err
 		}

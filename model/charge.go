@@ -10,7 +10,7 @@ import (
 
 // A PaidCall is one attempt of a call that is about to be made.
 type PaidCall struct {
-	Service Service
+	Service *Service // not to be changed
 	Request *Request // nil: it is not decoded; Input is known
 	Input   int64    // tokens of the request, if Request is nil
 	Output  int64    // most tokens of each answer, as requested; 0: not said

@@ -87,7 +87,7 @@ func (c *Caller) transcribe(ctx context.Context, t Transcriber, r *Recording) (s
 	defer leave()
 	charge := Charge{End: func(Spent) {}}
 	if c.opts.Charge != nil {
-		if charge, err = c.opts.Charge(ctx, PaidCall{Service: r.Service, Fixed: true}); err != nil { // its length in tokens is not known
+		if charge, err = c.opts.Charge(ctx, PaidCall{Service: &r.Service, Fixed: true}); err != nil { // its length in tokens is not known
 			return "", err
 		}
 	}

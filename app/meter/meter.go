@@ -111,7 +111,7 @@ const unknownOutput = 16_384
 // unpriced service, or of work of any amount, is limited.
 func (m *Meter) Charge(ctx context.Context, call model.PaidCall) (model.Charge, error) {
 	const op = "meter.Meter.Charge"
-	s := &call.Service
+	s := call.Service
 	r := Record{User: artel.OwnerOf(ctx), Service: s.ID, Model: s.Model, Agent: artel.AgentOf(ctx), Source: Run}
 	client, ok := ctx.Value(clientKey{}).(Client)
 	if ok {
@@ -251,7 +251,7 @@ func (m *Meter) reserve(limits []*limit, call model.PaidCall) (held []hold, outp
 	defer m.mu.Unlock()
 	output = wanted(call)
 	for _, l := range limits {
-		in, out := l.prices(&call.Service)
+		in, out := l.prices(call.Service)
 		rest := float64(m.left(l, now)) - math.Ceil(float64(call.Input)*in)
 		if afford := math.Floor(rest / out); out > 0 && afford < float64(output) {
 			output = int64(max(0, afford))
@@ -261,7 +261,7 @@ func (m *Meter) reserve(limits []*limit, call model.PaidCall) (held []hold, outp
 		}
 	}
 	for _, l := range limits {
-		in, out := l.prices(&call.Service)
+		in, out := l.prices(call.Service)
 		h := hold{l, int64(math.Ceil(float64(call.Input)*in + float64(output)*out))}
 		m.account(l).reserved += h.amount
 		held = append(held, h)
@@ -306,7 +306,7 @@ func (m *Meter) estimate(call model.PaidCall, said string) artel.Usage {
 	if call.Request != nil && u.InputTokens == 0 {
 		u.InputTokens = count(call.Request)
 	}
-	u.OutputTokens = count(&model.Request{Service: call.Service, Messages: []model.Message{{Role: artel.RoleAssistant, Parts: artel.Parts{artel.Text{Text: said}}}}})
+	u.OutputTokens = count(&model.Request{Service: *call.Service, Messages: []model.Message{{Role: artel.RoleAssistant, Parts: artel.Parts{artel.Text{Text: said}}}}})
 	return u
 }
 

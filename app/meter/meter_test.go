@@ -64,8 +64,8 @@ func (b *bench) pass(d time.Duration) {
 }
 
 // service costs a dollar for a thousand tokens of requests and of answers.
-func service() model.Service {
-	s := model.Service{ID: "main", Model: "m", Dialect: model.OpenAI}
+func service() *model.Service {
+	s := &model.Service{ID: "main", Model: "m", Dialect: model.OpenAI}
 	s.Capabilities.Price = model.Fact[model.Price]{Value: model.Price{Input: 1000, Output: 1000}, Source: model.FromOperator}
 	return s
 }
@@ -222,7 +222,7 @@ func TestBudgetOfTheLedger(t *testing.T) {
 func TestTokensPerMinute(t *testing.T) {
 	b := newBench(t, meter.UserLimits{})
 	ctx := b.as(store.KeyLimits{Tokens: 1000})
-	call := model.PaidCall{Service: model.Service{ID: "free"}, Input: 100, Output: 400}
+	call := model.PaidCall{Service: &model.Service{ID: "free"}, Input: 100, Output: 400}
 	for range 2 {
 		c, err := b.Charge(ctx, call)
 		if err != nil {
@@ -262,7 +262,7 @@ func TestUserLimits(t *testing.T) {
 	}
 	c.End(model.Spent{})
 	unknown := model.Service{ID: "unknown", Dialect: model.OpenAI}
-	_, err = b.Charge(run, model.PaidCall{Service: unknown})
+	_, err = b.Charge(run, model.PaidCall{Service: &unknown})
 	if artel.CodeOf(err) != artel.CodeLimitCostUnknown || artel.KindOf(err) != artel.Invalid {
 		t.Errorf("without a price: %v", err)
 	}
@@ -283,7 +283,7 @@ func TestRecords(t *testing.T) {
 		}
 		c.End(e)
 	}
-	c, err := b.Charge(ctx, model.PaidCall{Service: model.Service{ID: "unknown"}})
+	c, err := b.Charge(ctx, model.PaidCall{Service: &model.Service{ID: "unknown"}})
 	if err != nil {
 		t.Fatal(err)
 	}

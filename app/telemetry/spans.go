@@ -45,7 +45,7 @@ func (t *Telemetry) Request(r *http.Request, face string) (*http.Request, func(s
 	ctx, span := t.tracer.Start(ctx, method+" "+face, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
 		attribute.String("http.request.method", method), attribute.String("url.path", strings.ToValidUTF8(r.URL.Path, "�")), attribute.String("artel.face", face)))
 	if c := span.SpanContext(); c.HasTraceID() {
-		ctx = logctx.With(ctx, slog.String("trace_id", c.TraceID().String()))
+		ctx = logctx.WithLazy(ctx, func() slog.Attr { return slog.String("trace_id", c.TraceID().String()) })
 	}
 	return r.WithContext(ctx), func(status int) {
 		if status != 0 {
@@ -89,24 +89,25 @@ func (t *Telemetry) Call(next OnAttempt) OnAttempt {
 	return func(ctx context.Context, s model.Service, attempt int) (context.Context, func(model.Finish, error)) {
 		ctx, end := next(ctx, s, attempt)
 		began := time.Now()
-		of := callAttributes(s.Dialect, s.Model)
-		ctx, span := t.tracer.Start(ctx, "chat "+s.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(of...), trace.WithAttributes(
-			attribute.String("artel.service.id", string(s.ID)), attribute.Int("artel.attempt", attempt)))
+		all := append(callAttributes(s.Dialect, s.Model), attribute.String("artel.service.id", string(s.ID)), attribute.Int("artel.attempt", attempt))
 		if u, err := url.Parse(s.BaseURL); err == nil && u.Hostname() != "" {
-			span.SetAttributes(attribute.String("server.address", u.Hostname()))
+			all = append(all, attribute.String("server.address", u.Hostname()))
 		}
+		ctx, span := t.tracer.Start(ctx, "chat "+s.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(all...))
 		return ctx, func(f model.Finish, err error) {
 			end(f, err)
+			key := callKey{dialect: s.Dialect, name: s.Model}
+			more := usageAttributes(f.Usage)
 			if f.Reason != "" {
-				span.SetAttributes(attribute.StringSlice("gen_ai.response.finish_reasons", []string{string(f.Reason)}))
+				more = append(more, attribute.StringSlice("gen_ai.response.finish_reasons", []string{string(f.Reason)}))
 			}
 			if err != nil {
-				kind := string(artel.KindOf(err))
+				key.failure = string(artel.KindOf(err))
 				span.SetStatus(codes.Error, "")
-				span.SetAttributes(attribute.String("error.type", kind))
-				of = append(of, attribute.String("error.type", kind))
+				more = append(more, attribute.String("error.type", key.failure))
 			}
-			t.finish(ctx, span, of, f.Usage, time.Since(began))
+			span.SetAttributes(more...)
+			t.record(ctx, key, f.Usage, time.Since(began))
 			span.End()
 		}
 	}
@@ -119,31 +120,67 @@ func (t *Telemetry) Gateway(ctx context.Context, e gatewaylog.GatewayEntry) {
 		return
 	}
 	took := time.Duration(e.Millis * float64(time.Millisecond))
-	of := callAttributes(e.Outbound, string(e.Service)) // clients may name any model
-	ctx, span := t.tracer.Start(ctx, "chat "+string(e.Service), trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(e.Time), trace.WithAttributes(of...),
-		trace.WithAttributes(attribute.String("gen_ai.request.model", e.Model), attribute.String("artel.service.id", string(e.Service)), attribute.Int("artel.attempt", e.Tries), attribute.Int("artel.changes", len(e.Changes)+e.Unlisted)))
+	all := append(callAttributes(e.Outbound, e.Model), attribute.String("artel.service.id", string(e.Service)), attribute.Int("artel.attempt", e.Tries), attribute.Int("artel.changes", len(e.Changes)+e.Unlisted))
+	all = append(all, usageAttributes(e.Usage)...)
+	if e.Status >= http.StatusBadRequest {
+		all = append(all, attribute.String("error.type", strconv.Itoa(e.Status)))
+	}
+	ctx, span := t.tracer.Start(ctx, "chat "+string(e.Service), trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(e.Time), trace.WithAttributes(all...))
 	if e.Status >= http.StatusBadRequest {
 		span.SetStatus(codes.Error, "")
-		span.SetAttributes(attribute.String("error.type", strconv.Itoa(e.Status)))
 	}
-	t.finish(ctx, span, of, e.Usage, took)
+	t.record(ctx, callKey{dialect: e.Outbound, name: string(e.Service)}, e.Usage, took) // clients may name any model
 	span.End(trace.WithTimestamp(e.Time.Add(took)))
 }
 
-// finish adds what a model call took.
-func (t *Telemetry) finish(ctx context.Context, span trace.Span, of []attribute.KeyValue, u artel.Usage, took time.Duration) {
-	reported := model.Reported(u)
-	if reported {
-		span.SetAttributes(attribute.Int64("gen_ai.usage.input_tokens", u.InputTokens), attribute.Int64("gen_ai.usage.output_tokens", u.OutputTokens),
-			attribute.Int64("gen_ai.usage.cache_read.input_tokens", u.CachedTokens))
+// A callKey says which counters a model call has.
+type callKey struct {
+	dialect model.Dialect
+	name    string // of the model, or of the service
+	failure string
+}
+
+// callOptions are the attributes of a callKey, in the form that recording needs.
+type callOptions struct{ duration, input, output []metric.RecordOption }
+
+// optionsOf returns the options of a key, which are made once.
+func (t *Telemetry) optionsOf(k callKey) callOptions {
+	if o, ok := t.options.Load(k); ok {
+		return o.(callOptions)
 	}
+	of := callAttributes(k.dialect, k.name)
+	if k.failure != "" {
+		of = append(of, attribute.String("error.type", k.failure))
+	}
+	with := func(more ...attribute.KeyValue) []metric.RecordOption {
+		return []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(slices.Concat(of, more)...))}
+	}
+	o := callOptions{with(), with(attribute.String("gen_ai.token.type", "input")), with(attribute.String("gen_ai.token.type", "output"))}
+	t.options.Store(k, o)
+	return o
+}
+
+// record counts what a model call took.
+func (t *Telemetry) record(ctx context.Context, k callKey, u artel.Usage, took time.Duration) {
 	if t.duration == nil {
 		return
 	}
-	t.duration.Record(ctx, took.Seconds(), metric.WithAttributes(of...))
-	if reported {
-		t.tokens.Record(ctx, u.InputTokens, metric.WithAttributes(slices.Concat(of, []attribute.KeyValue{attribute.String("gen_ai.token.type", "input")})...))
-		t.tokens.Record(ctx, u.OutputTokens, metric.WithAttributes(slices.Concat(of, []attribute.KeyValue{attribute.String("gen_ai.token.type", "output")})...))
+	o := t.optionsOf(k)
+	t.duration.Record(ctx, took.Seconds(), o.duration...)
+	if model.Reported(u) {
+		t.tokens.Record(ctx, u.InputTokens, o.input...)
+		t.tokens.Record(ctx, u.OutputTokens, o.output...)
+	}
+}
+
+// usageAttributes are those of a span; none without reported usage.
+func usageAttributes(u artel.Usage) []attribute.KeyValue {
+	if !model.Reported(u) {
+		return nil
+	}
+	return []attribute.KeyValue{
+		attribute.Int64("gen_ai.usage.input_tokens", u.InputTokens), attribute.Int64("gen_ai.usage.output_tokens", u.OutputTokens),
+		attribute.Int64("gen_ai.usage.cache_read.input_tokens", u.CachedTokens),
 	}
 }
 
@@ -151,9 +188,8 @@ func (t *Telemetry) finish(ctx context.Context, span trace.Span, of []attribute.
 var providerNames = map[model.Dialect]string{model.OpenAI: "openai", model.OpenAIResponses: "openai", model.Anthropic: "anthropic", model.Gemini: "gcp.gemini", model.Demo: "artel.demo"}
 
 func callAttributes(d model.Dialect, name string) []attribute.KeyValue {
-	return []attribute.KeyValue{
-		attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.provider.name", providerNames[d]), attribute.String("gen_ai.request.model", artel.Shorten(strings.ToValidUTF8(name, "�"), 200)),
-	}
+	return append(make([]attribute.KeyValue, 0, 12), // with room for those of a span
+		attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.provider.name", providerNames[d]), attribute.String("gen_ai.request.model", artel.Shorten(strings.ToValidUTF8(name, "�"), 200)))
 }
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)

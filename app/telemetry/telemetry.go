@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	promtel "go.opentelemetry.io/contrib/bridges/prometheus"
@@ -47,6 +48,7 @@ type Telemetry struct {
 	passOn   bool                    // services get the header traceparent
 	duration metric.Float64Histogram // nil: metrics are not exported
 	tokens   metric.Int64Histogram
+	options  sync.Map // callOptions by callKey
 }
 
 // Options are the parts of a [Telemetry].

@@ -30,10 +30,16 @@ func With(ctx context.Context, attrs ...slog.Attr) context.Context {
 	return context.WithValue(ctx, contextKey{}, &node{of(ctx), attrs, nil})
 }
 
+// WithLazy returns a context whose lines have the attribute that make returns, which is
+// called for each of them.
+func WithLazy(ctx context.Context, make func() slog.Attr) context.Context {
+	return context.WithValue(ctx, contextKey{}, &node{of(ctx), nil, make})
+}
+
 // WithRequest returns the context of a new request. Its id is made with its first
 // line, since most requests log nothing.
 func WithRequest(ctx context.Context) context.Context {
-	return context.WithValue(ctx, contextKey{}, &node{of(ctx), nil, sync.OnceValue(func() slog.Attr { return slog.String("request", rand.Text()[:12]) })})
+	return WithLazy(ctx, sync.OnceValue(func() slog.Attr { return slog.String("request", rand.Text()[:12]) }))
 }
 
 func of(ctx context.Context) *node {

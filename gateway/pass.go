@@ -70,6 +70,9 @@ func (x *exchange) passOn(path string, byModel bool) error {
 	}
 	defer leave()
 	ctx := x.r.Context()
+	if !byModel && !backend.IsAdministrator(ctx) {
+		return &provider.Fault{Status: http.StatusForbidden, Message: "Batches, and files that a service keeps, are those of all its users: only administrators may use them. Send the requests one by one; files go to /v1/files without the header " + ServiceHeader + "."}
+	}
 	var p passed
 	if x.r.Method == http.MethodPost {
 		if p, err = x.readPassed(ctx); err != nil {

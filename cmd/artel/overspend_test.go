@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/artelhq/artel/app/access"
@@ -135,5 +136,43 @@ func TestBudgetIsNotTricked(t *testing.T) {
 	}
 	if resp, text := g.ask("POST", "/v1/batches/batch_1/cancel", "{}", "Authorization", "Bearer "+limited.Key, "X-Artel-Service", "chat"); resp.StatusCode != http.StatusOK {
 		t.Errorf("ending a batch: %s %s", resp.Status, text)
+	}
+}
+
+// TestFilesAtServices: the files and batches that a service keeps are those of all users
+// of its account, so users who are no administrators neither list nor change them.
+func TestFilesAtServices(t *testing.T) {
+	var reached atomic.Int64
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		reached.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"data":[{"id":"file-of-ann","filename":"salaries.pdf"}]}`)
+	}))
+	t.Cleanup(upstream.Close)
+	g := newGuarded(t, access.Options{Mode: access.Required}, func(c *config) {
+		c.Services = []any{map[string]any{"id": "chat", "dialect": "openai", "baseURL": upstream.URL + "/v1", "model": "m"}}
+	})
+	admin := g.setUp()
+	keyOf := func(cookie string) string {
+		var made struct{ Key string }
+		g.must(&made, "POST", "/api/v1/gateway/keys", `{"name":"laptop"}`, "Cookie", cookie, "Origin", g.http.URL)
+		return made.Key
+	}
+	bob, ann := keyOf(g.user(admin, "bob@example.org", "member")), keyOf(admin)
+	for _, r := range []struct{ method, path string }{
+		{"GET", "/v1/files"}, {"GET", "/v1/files/file-of-ann/content"}, {"DELETE", "/v1/files/file-of-ann"},
+		{"GET", "/v1/batches"}, {"GET", "/v1/batches/b"}, {"POST", "/v1/batches/b/cancel"}, {"POST", "/v1/batches"},
+	} {
+		body := ""
+		if r.method == "POST" {
+			body = "{}"
+		}
+		before := reached.Load()
+		if resp, text := g.ask(r.method, r.path, body, "Authorization", "Bearer "+bob, "X-Artel-Service", "chat"); resp.StatusCode != http.StatusForbidden || reached.Load() != before || !strings.Contains(text, "administrator") {
+			t.Errorf("%s %s of a member: %s %s", r.method, r.path, resp.Status, text)
+		}
+		if resp, text := g.ask(r.method, r.path, body, "Authorization", "Bearer "+ann, "X-Artel-Service", "chat"); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s %s of an administrator: %s %s", r.method, r.path, resp.Status, text)
+		}
 	}
 }

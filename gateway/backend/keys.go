@@ -144,6 +144,12 @@ func (b *Backend) Admit(ctx context.Context, secret string) (key Key, leave func
 	return key, use.leave, nil
 }
 
+// IsAdministrator reports whether who asks is one, whatever its key may do besides.
+func IsAdministrator(ctx context.Context) bool {
+	a, _ := access.Of(ctx)
+	return a.Role == store.Admin
+}
+
 // limitsOf completes the limits of a key.
 func (b *Backend) limitsOf(l store.KeyLimits) store.KeyLimits {
 	l.Requests, l.Tokens = cmp.Or(l.Requests, b.limits.Requests), cmp.Or(l.Tokens, b.limits.Tokens)

@@ -160,8 +160,13 @@ func TestFilesAtServices(t *testing.T) {
 	}
 	bob, ann := keyOf(g.user(admin, "bob@example.org", "member")), keyOf(admin)
 	for _, r := range []struct{ method, path string }{
-		{"GET", "/v1/files"}, {"GET", "/v1/files/file-of-ann/content"}, {"DELETE", "/v1/files/file-of-ann"},
-		{"GET", "/v1/batches"}, {"GET", "/v1/batches/b"}, {"POST", "/v1/batches/b/cancel"}, {"POST", "/v1/batches"},
+		{"GET", "/v1/files"},
+		{"GET", "/v1/files/file-of-ann/content"},
+		{"DELETE", "/v1/files/file-of-ann"},
+		{"GET", "/v1/batches"},
+		{"GET", "/v1/batches/b"},
+		{"POST", "/v1/batches/b/cancel"},
+		{"POST", "/v1/batches"},
 	} {
 		body := ""
 		if r.method == "POST" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/model"
@@ -136,6 +137,7 @@ type Target struct {
 	Forms        []artel.Step // beside native and converted: extracted and transcribed are made where they are asked for
 	Pages        string       // of a PDF, the pages to show as pictures: "3" or "21-24"; "": none are asked for
 	Inline       bool         // payloads of any size are carried, and none is named by its URL
+	Shown        tool.Shown   // how much of the result of a tool is shown; zero fields: as the deployment says
 }
 
 // target resolves t. It cannot fail: what is not known takes text only.

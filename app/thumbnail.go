@@ -66,14 +66,7 @@ func (fs *Files) Thumbnail(ctx context.Context, file File, width int) (File, err
 	if err != nil {
 		return File{}, err
 	}
-	b, err := fs.core.renditions.Open(ctx, r.Digest)
-	if err != nil {
-		return File{}, err
-	}
-	file.Content = artifact.Content{Reader: b, Version: file.Content.Version, Visible: file.Content.Visible}
-	file.Info, file.Digest = r.MediaInfo, r.Digest
-	file.Filename = strings.TrimSuffix(file.Filename, path.Ext(file.Filename)) + media.Extension(r.MediaType)
-	return file, nil
+	return fs.rendered(ctx, file, r)
 }
 
 // sideOf is the longer side of a picture that is to be so wide.
@@ -87,4 +80,38 @@ func sideOf(m artel.MediaInfo, width int) int {
 // isShown reports whether every browser shows pictures of a type.
 func isShown(mediaType string) bool {
 	return slices.Contains([]string{picture.PNG, picture.JPEG, "image/gif", "image/webp"}, mediaType)
+}
+
+// Fitted returns a picture as a PNG or JPEG of a form, or as it is if every client
+// shows its type and it is within the form. It takes over file like
+// [Files.Thumbnail], with the same errors.
+func Fitted(ctx context.Context, fs *Files, file File, f picture.Form) (File, error) {
+	m := file.Info
+	if isShown(m.MediaType) && m.Width > 0 && (f.Side == 0 || max(m.Width, m.Height) <= f.Side) && (f.Bytes == 0 || m.Size <= f.Bytes) {
+		return file, nil
+	}
+	defer file.Content.Close()
+	if !picture.Supports(m.MediaType) {
+		return File{}, artel.Errorf(artel.Unsupported, "app.Fitted", file.Filename, "%s is no picture that can be converted", m.MediaType)
+	}
+	r, err := fs.core.renditions.Picture(ctx, file.owner, rendition.Source{Digest: file.Digest, MediaInfo: m}, f)
+	if artel.KindOf(err) == artel.Invalid { // the file is damaged, not the request
+		err = artel.Errorf(artel.Unsupported, "app.Fitted", file.Filename, "%w", err)
+	}
+	if err != nil {
+		return File{}, err
+	}
+	return fs.rendered(ctx, file, r)
+}
+
+// rendered returns file with the bytes of a rendition.
+func (fs *Files) rendered(ctx context.Context, file File, r rendition.Rendition) (File, error) {
+	b, err := fs.core.renditions.Open(ctx, r.Digest)
+	if err != nil {
+		return File{}, err
+	}
+	file.Content = artifact.Content{Reader: b, Version: file.Content.Version, Visible: file.Content.Visible}
+	file.Info, file.Digest = r.MediaInfo, r.Digest
+	file.Filename = strings.TrimSuffix(file.Filename, path.Ext(file.Filename)) + media.Extension(r.MediaType)
+	return file, nil
 }

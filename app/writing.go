@@ -71,6 +71,9 @@ func (k *core) envAt(ctx context.Context, c artel.ConversationID, at artel.Messa
 	e := k.env()
 	e.Owner, e.Conversation, e.At = artel.OwnerOf(ctx), c, at
 	e.Workspace, e.Target = k.workspace(ctx, c, at), k.target(t)
+	e.Shown = tool.Shown{
+		Bytes: cmp.Or(t.Shown.Bytes, e.Shown.Bytes), Characters: cmp.Or(t.Shown.Characters, e.Shown.Characters), Page: cmp.Or(t.Shown.Page, e.Shown.Page),
+	}
 	return e
 }
 

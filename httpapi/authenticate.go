@@ -25,7 +25,15 @@ type Authentication struct {
 	// GatewayKey reports whether a key is one of the configuration, which acts for
 	// the first administrator; see [access.Access.IdentifyKey].
 	GatewayKey func(secret string) bool
+	// MCP reports whether the MCP server serves a request: all its messages are POST, so
+	// it checks itself what may be changed, and needs only the right to read. Nil: there is
+	// none.
+	MCP func(*http.Request) bool
+	// RefuseMCP writes why a request of the MCP server is refused.
+	RefuseMCP func(w http.ResponseWriter, status int, detail string)
 }
+
+func (a Authentication) isMCP(r *http.Request) bool { return a.MCP != nil && a.MCP(r) }
 
 // Authenticate puts who asks into the context of every request to next, and is the
 // only place that does. It refuses requests without a known actor, except those
@@ -71,10 +79,15 @@ func Authenticate(next http.Handler, a Authentication) http.Handler {
 			err = artel.Errorf(artel.Denied, "httpapi.Authenticate", "", "a change with a session needs the header Origin")
 		case err == nil && !endsSession(r) && !isPublic(r) && !(cookie && ofAccount(r)) && !revokesItself(as, r):
 			scope := store.ScopeWrite
-			if isSafe(r) {
+			if isSafe(r) || a.isMCP(r) {
 				scope = store.ScopeRead
 			}
 			err = access.Require(as, scope)
+		}
+		if err != nil && a.isMCP(r) {
+			p := refusal(w, err)
+			a.RefuseMCP(w, p.Status, p.Detail)
+			return
 		}
 		if err != nil {
 			refuse(w, r, err)
@@ -158,7 +171,10 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // writeRefusal writes an error as a problem.
-func writeRefusal(w http.ResponseWriter, err error) {
+func writeRefusal(w http.ResponseWriter, err error) { writeProblem(w, refusal(w, err)) }
+
+// refusal returns the problem for an error, and sets the headers that belong to it.
+func refusal(w http.ResponseWriter, err error) *Problem {
 	kind := artel.KindOf(err)
 	p := newProblem(statuses[kind], artel.CodeOf(err), err.Error())
 	switch kind {
@@ -167,5 +183,5 @@ func writeRefusal(w http.ResponseWriter, err error) {
 	case artel.Internal, artel.Unavailable:
 		p.Detail = "it could not be found out who asks; try again"
 	}
-	writeProblem(w, p)
+	return p
 }

@@ -36,7 +36,7 @@ func diffArtifact() Tool {
 		if err != nil {
 			return failure(err)
 		}
-		return Result{Content: diffPage(string(id), in, d), Metadata: map[string]any{
+		return Result{Content: diffPage(e, string(id), in, d), Metadata: map[string]any{
 			"content_type": "diff", "from": in.From, "to": d.To.Number, "added": d.Stats.Added, "removed": d.Stats.Removed,
 		}}, nil
 	})
@@ -45,7 +45,7 @@ func diffArtifact() Tool {
 }
 
 // diffPage formats a page of a diff for the model.
-func diffPage(id string, in diffArgs, d artifact.Diff) string {
+func diffPage(e *Env, id string, in diffArgs, d artifact.Diff) string {
 	in.From, in.To = 0, d.To.Number
 	if d.From != nil {
 		in.From = d.From.Number
@@ -55,7 +55,7 @@ func diffPage(id string, in diffArgs, d artifact.Diff) string {
 	if len(d.Hunks) == 0 {
 		return b.String() + ">\nThe texts are equal.\n</artifact_diff>"
 	}
-	p := pageAt(d.Unified(artel.ArtifactID(id)), max(in.Offset, 1), max(in.Column, 1), 0)
+	p := pageAt(d.Unified(artel.ArtifactID(id)), max(in.Offset, 1), max(in.Column, 1), 0, e.Shown.page())
 	fmt.Fprintf(&b, ` total_lines="%d" has_more="%t"`, p.total, p.line > 0)
 	switch {
 	case p.line > 0:

@@ -133,18 +133,42 @@ func notFoundResult(e *Env, ref string) (Result, error) {
 
 // firstPage returns a text, or its beginning with the call that reads the rest.
 func (f target) firstPage(e *Env, text string) string {
-	p := pageAt(text, 1, 1, 0)
+	p := pageAt(text, 1, 1, 0, e.Shown.page())
 	if p.line == 0 {
 		return text
 	}
-	in := readArgs{ID: f.media().Ref.String()} // pinned to the version
-	if f.ID != "" && f.Conversation == e.Conversation {
-		in.ID, in.Version = string(f.ID), f.Version
+	if e.Shown.page() < maxShown {
+		return f.excerpt(e, text)
 	}
+	in := f.pinned(e)
 	sep := "\n"
 	if strings.HasSuffix(p.body, "\n") {
 		sep = ""
 	}
 	return fmt.Sprintf("%s%s[%d of %d characters are shown. To continue: %s]", p.body, sep,
 		utf8.RuneCountInString(p.body), utf8.RuneCountInString(text), in.next(p))
+}
+
+// pinned returns the call that reads this version of f.
+func (f target) pinned(e *Env) readArgs {
+	if f.ID != "" && f.Conversation == e.Conversation {
+		return readArgs{ID: string(f.ID), Version: f.Version}
+	}
+	return readArgs{ID: f.media().Ref.String()}
+}
+
+// excerpt returns the shape, the beginning and the end of a text, and the calls that read
+// and search it.
+func (f target) excerpt(e *Env, text string) string {
+	x := e.Shown.Excerpt(text, f.MediaType)
+	shape := x.Shape
+	if shape != "" {
+		shape = ": " + shape
+	}
+	in := f.pinned(e)
+	intro := e.Locale.Say(phrase.ToolExcerpt, map[string]any{
+		"Count": x.Characters, "Lines": x.Lines, "Shape": shape, "Ref": f.media().Ref.String(),
+		"Next": in.next(x.end()), "Grep": fmt.Sprintf("grep_artifacts(pattern='…', id='%s')", in.ID),
+	})
+	return x.String(intro, e.Locale)
 }

@@ -45,7 +45,7 @@ func grepArtifacts() Tool {
 		if err != nil {
 			return failure(err)
 		}
-		g := &grep{re: re, around: in.Context, left: cmp.Or(in.Max, defaultMatches), bytes: maxSearched, docs: documents{left: maxOpened}, last: -1}
+		g := &grep{re: re, around: in.Context, left: cmp.Or(in.Max, defaultMatches), bytes: maxSearched, docs: documents{left: maxOpened}, last: -1, most: e.Shown.page()}
 		if err := g.search(ctx, e, in.ID); err != nil {
 			return failure(err)
 		}
@@ -88,7 +88,7 @@ type grep struct {
 	bytes  int // remaining bytes of text to search
 
 	out                     strings.Builder
-	chars                   int // in out
+	chars, most             int // in out, and at most
 	matches, texts, skipped int
 	caps                    []string // the limits that were reached
 	docs                    documents
@@ -212,8 +212,8 @@ func (g *grep) searchLines(ctx context.Context, id string, lines iter.Seq2[int, 
 		g.matches++
 		g.line(':', n, line)
 		after = g.around
-		if g.chars > maxShown {
-			g.cap(fmt.Sprintf("no more than about %d characters are shown", maxShown))
+		if g.chars > g.most {
+			g.cap(fmt.Sprintf("no more than about %d characters are shown", g.most))
 			return
 		}
 	}

@@ -95,7 +95,7 @@ func readLarge(r io.Reader, offset, column, limit int) (p page, chars int, err e
 	}
 	p = page{first: offset, last: offset - 1, by: "none", total: count.lines()}
 	if offset <= p.total {
-		p.fill(block.String(), column, min(p.total, offset-1+min(limit, p.total)))
+		p.fill(block.String(), column, min(p.total, offset-1+min(limit, p.total)), maxShown)
 	}
 	return p, count.chars, nil
 }

@@ -19,7 +19,7 @@ func TestReadLarge(t *testing.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "text"), "")
 		offset, column := rapid.IntRange(1, 8).Draw(t, "offset"), rapid.SampledFrom([]int{1, 2, 5, 60_000}).Draw(t, "column")
 		limit := rapid.IntRange(0, 5).Draw(t, "limit")
-		want := pageAt(text, offset, column, limit)
+		want := pageAt(text, offset, column, limit, maxShown)
 		got, chars, err := readLarge(struct{ io.Reader }{strings.NewReader(text)}, offset, column, limit)
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(page{})); diff != "" || err != nil || chars != utf8.RuneCountInString(text) {
 			t.Fatalf("%d characters, %v: %.2000s", chars, err, diff)

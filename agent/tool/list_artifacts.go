@@ -33,7 +33,7 @@ func listArtifacts() Tool {
 			a := all[i]
 			entry := fmt.Sprintf("<artifact_slice id=\"%s\" version=\"%d\" type=\"%s\" kind=\"%s\" source=\"%s\" size=\"%d\" updated_at=\"%s\"><title>%s</title></artifact_slice>\n",
 				attribute(string(a.ID)), a.Version, attribute(a.MediaType), a.Kind, a.Source, a.Size, a.UpdatedAt.UTC().Format(time.RFC3339), attribute(a.Title))
-			if b.Len()+len(entry) > maxShown {
+			if b.Len()+len(entry) > e.Shown.page() {
 				fmt.Fprintf(&b, "%d more; to continue: list_artifacts(offset=%d)\n", len(all)-i, i+1)
 				break
 			}

@@ -24,6 +24,15 @@ import (
 type Shown struct {
 	Bytes      int // in events and answers; 0: [DefaultShownBytes]
 	Characters int // to a model; 0: [DefaultShownCharacters]
+	Page       int // characters of a page of a list, of matches and of a diff, and of a text that is not read page by page; 0 or more than 50,000: 50,000
+}
+
+// page is how many characters a page has.
+func (s Shown) page() int {
+	if s.Page <= 0 {
+		return maxShown
+	}
+	return min(s.Page, maxShown)
 }
 
 // The defaults of [Shown].
@@ -89,19 +98,14 @@ func (e *Env) storeText(ctx context.Context, text string) (artel.Artifact, error
 // shape, its beginning and end, and how to read the rest.
 func (e *Env) preview(text string, a artel.Artifact) string {
 	x := e.Shown.Excerpt(text, a.MediaType)
-	head, lines := x.Head, x.Lines
-	line, column := strings.Count(head, "\n")+1, utf8.RuneCountInString(head[strings.LastIndexByte(head, '\n')+1:])+1
-	next := fmt.Sprintf("read_artifact(id='%s', offset=%d", a.ID, line)
-	if column > 1 {
-		next += fmt.Sprintf(", column=%d", column)
-	}
+	next := readArgs{ID: string(a.ID)}.next(x.end())
 	form := x.Shape
 	if form != "" {
 		form = ": " + form
 	}
 	intro := e.Locale.Say(phrase.ToolOffloaded, map[string]any{
-		"Count": utf8.RuneCountInString(text), "Lines": lines, "Shape": form, "ID": a.ID, "Ref": a.MediaPart().Ref.String(),
-		"Next": next + ")", "Grep": fmt.Sprintf("grep_artifacts(pattern='…', id='%s')", a.ID),
+		"Count": utf8.RuneCountInString(text), "Lines": x.Lines, "Shape": form, "ID": a.ID, "Ref": a.MediaPart().Ref.String(),
+		"Next": next, "Grep": fmt.Sprintf("grep_artifacts(pattern='…', id='%s')", a.ID),
 	})
 	return x.String(intro, e.Locale)
 }
@@ -115,12 +119,21 @@ type Excerpt struct {
 	Shape      string // short description of the structure; may be empty
 }
 
+// end is where the text continues after the head.
+func (x Excerpt) end() page {
+	return page{line: strings.Count(x.Head, "\n") + 1, column: utf8.RuneCountInString(x.Head[strings.LastIndexByte(x.Head, '\n')+1:]) + 1}
+}
+
 // Excerpt returns the shown part of a text that exceeds a limit.
 func (s Shown) Excerpt(text, mediaType string) Excerpt {
 	limit := s.orDefault()
-	room := min(limit.Characters, limit.Bytes/utf8.UTFMax)
-	head := headOf(text, room/4)
-	tail := text[len(text)-len(tailOf(text[len(head):], room/10)):]
+	head := headOf(withinBytes(text, limit.Bytes/4), limit.Characters/4)
+	rest := text[len(head):]
+	last := rest[max(0, len(rest)-limit.Bytes/10):]
+	for last != "" && !utf8.RuneStart(last[0]) {
+		last = last[1:]
+	}
+	tail := text[len(text)-len(tailOf(last, limit.Characters/10)):]
 	lines := strings.Count(text, "\n") + 1
 	if strings.HasSuffix(text, "\n") {
 		lines--
@@ -133,6 +146,17 @@ func (s Shown) Excerpt(text, mediaType string) Excerpt {
 func (x Excerpt) String(intro string, l phrase.Locale) string {
 	gap := l.Say(phrase.ToolOffloadedGap, map[string]any{"Count": x.Left})
 	return intro + "\n\n" + strings.TrimSuffix(x.Head, "\n") + "\n\n" + gap + "\n\n" + x.Tail
+}
+
+// withinBytes returns the characters within the first n bytes of a text.
+func withinBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
 }
 
 // headOf returns the beginning of a text: at most n characters, up to a line

@@ -58,7 +58,7 @@ func readArtifact() Tool {
 			}
 			return Result{Content: f.render(in, p, chars), Metadata: readFacts(f)}, nil
 		}
-		p := pageAt(f.text, offset, column, in.Limit)
+		p := pageAt(f.text, offset, column, in.Limit, maxShown)
 		return Result{Content: f.render(in, p, utf8.RuneCountInString(f.text)), Metadata: readFacts(f)}, nil
 	})
 	t.Parallel, t.ShowsContent = true, true
@@ -75,9 +75,10 @@ type page struct {
 	total       int // lines of the text
 }
 
-// pageAt returns the page that begins at a line and a character of it.
+// pageAt returns the page that begins at a line and a character of it, and has at most
+// that many characters.
 // Consecutive pages together are the whole text.
-func pageAt(text string, offset, column, limit int) page {
+func pageAt(text string, offset, column, limit, most int) page {
 	lines := edit.Lines(text)
 	p := page{first: offset, last: offset - 1, by: "none", total: lines.Count()}
 	if offset > p.total {
@@ -87,15 +88,15 @@ func pageAt(text string, offset, column, limit int) page {
 		limit = math.MaxInt - offset
 	}
 	last := min(p.total, offset-1+min(limit, p.total))
-	p.fill(skip(lines.Slice(offset, last), column-1), column, last)
+	p.fill(skip(lines.Slice(offset, last), column-1), column, last, most)
 	return p
 }
 
 // fill makes the page of the text up to the last line, which block begins with.
-func (p *page) fill(block string, column, last int) {
+func (p *page) fill(block string, column, last, most int) {
 	offset := p.first
 	p.body, p.last = block, last
-	if end := prefix(block, maxShown); end < len(block) {
+	if end := prefix(block, most); end < len(block) {
 		p.by = "char_limit"
 		if i := strings.LastIndexByte(block[:end], '\n'); i >= 0 {
 			p.body = block[:i+1]
@@ -103,7 +104,7 @@ func (p *page) fill(block string, column, last int) {
 			p.line, p.column = p.last+1, 1
 		} else {
 			p.body, p.last = block[:end], offset
-			p.line, p.column = offset, column+maxShown
+			p.line, p.column = offset, column+most
 		}
 	} else if last < p.total {
 		p.by = "line_limit"

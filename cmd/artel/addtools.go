@@ -19,12 +19,24 @@ import (
 )
 
 func mcpCommand(g *globals) *cobra.Command {
+	var conversation string
 	cmd := &cobra.Command{
-		Use: "mcp", Short: "Add, check, list and remove the MCP servers of a running server", Args: usage(cobra.NoArgs),
-		Long: `Manages the MCP servers that administrators add to a running server, beside those of its
-artel.yaml. Agents can use their tools at once. Programs can only be configured in artel.yaml.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use: "mcp", Short: "Give an MCP host artifacts, over standard input and output; manage MCP servers", Args: usage(cobra.NoArgs),
+		Long: `Without a subcommand: serves the artifacts of a user to a host that speaks the Model
+Context Protocol, such as a coding agent, on standard input and output. It uses the
+server of --server or ARTEL_URL, otherwise the one that uses the data directory, and
+if none does, serves that itself. Several hosts share one server. A token, where a
+login is needed, is in ARTEL_TOKEN.
+
+The subcommands manage the MCP servers that administrators add to a running server,
+beside those of its artel.yaml. Agents can use their tools at once. Programs can only
+be configured in artel.yaml.`,
+		Example: `  claude mcp add artel -- artel mcp
+  artel mcp --conversation Work`,
 	}
+	options := attachFlags(cmd)
+	cmd.Flags().StringVar(&conversation, "conversation", "", "id or title of the conversation whose artifacts are used (default: MCP); one with this title is made if there is none")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return g.serveMCP(cmd, options(), conversation) }
 	cmd.AddCommand(proxyCommand(g), addServerCommand(g), listEntriesCommand(g, "List the MCP servers, how they are, and where they come from", httpapi.MCPServers), checkServerCommand(g), removeEntryCommand(g, "Delete an MCP server that was added", httpapi.MCPServers))
 	return cmd
 }

@@ -131,6 +131,11 @@ func (g *globals) attach(ctx context.Context, o attachOptions) (*attachment, err
 		f.at = strings.TrimRight(g.server, "/")
 		f.fixed = true
 	} else {
+		// A request on an idle connection to a server that has ended might have arrived;
+		// one on a new connection is refused.
+		alone := http.DefaultTransport.(*http.Transport).Clone()
+		alone.DisableKeepAlives = true
+		f.next = alone
 		var err error
 		if f.data, err = dataDirectory(o.data); err != nil {
 			return nil, err

@@ -7,19 +7,21 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel/gateway"
+	"github.com/artelhq/artel/gateway/mcpserver"
 	"github.com/artelhq/artel/httpapi"
 )
 
 // faces are the handlers of a server. They are not routed by a ServeMux, because
 // that redirects unclean paths itself, without a problem document.
 type faces struct {
-	gateway, api, metrics, page http.Handler
+	gateway, api, mcp, metrics, page http.Handler
 }
 
 // Names of the faces, for metrics.
 const (
 	gatewayFace = "gateway"
 	apiFace     = "api"
+	mcpFace     = "mcp"
 	metricsFace = "metrics"
 	pageFace    = "page"
 )
@@ -33,6 +35,8 @@ func faceOf(r *http.Request) string {
 		return gatewayFace
 	case strings.HasPrefix(p, httpapi.Base+"/"), p == "/healthz", p == "/readyz":
 		return apiFace
+	case mcpserver.Serves(r):
+		return mcpFace
 	case p == "/metrics":
 		return metricsFace
 	}
@@ -46,6 +50,8 @@ func (f faces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.gateway.ServeHTTP(w, r)
 	case apiFace:
 		f.api.ServeHTTP(w, r)
+	case mcpFace:
+		f.mcp.ServeHTTP(w, r)
 	case metricsFace:
 		f.metrics.ServeHTTP(w, r)
 	default:

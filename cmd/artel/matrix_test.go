@@ -285,6 +285,7 @@ func TestMatrix(t *testing.T) {
 			out.WriteString("\n")
 		}
 	}
+	out.WriteString(m.mcpSection())
 	if *update {
 		if err := os.WriteFile(matrixFile, []byte(out.String()), 0o644); err != nil {
 			t.Fatal(err)

@@ -31,6 +31,7 @@ import (
 	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/gateway/backend"
+	"github.com/artelhq/artel/gateway/mcpserver"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/internal/fetch"
 	"github.com/artelhq/artel/internal/logctx"
@@ -197,7 +198,10 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		return err
 	}
 	origins := gateway.Origins(o.config.Gateway.Origins)
+	mcpServer := mcpserver.New(s.app, mcpserver.Options{Version: version, Log: s.log})
+	s.close = append(s.close, func() error { mcpServer.Close(); return nil })
 	f := faces{
+		mcp:     httpapi.Inert(mcpServer),
 		gateway: httpapi.Inert(gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.logRequest, Log: s.log, Backend: gatewayOptions, Origins: origins})),
 		api:     httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log, Ready: s.health.Causes}),
 		metrics: httpapi.Inert(httpapi.Operators(s.metrics.Handler())),
@@ -209,6 +213,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	}
 	known := httpapi.Authenticate(f, httpapi.Authentication{
 		Access: s.app.Access, Gateway: gateway.Serves, GatewaySecret: gateway.Secret, GatewayKey: backend.Knows(admitted),
+		MCP: mcpserver.Serves, RefuseMCP: mcpserver.WriteRefusal,
 	})
 	proxies, prefix, err := o.config.proxies()
 	if err != nil {

@@ -31,7 +31,8 @@ func (s *server) addPrompts() {
 		Name: "summarise", Title: "Summarise an artifact", Description: "Sums up a document and keeps the summary as an artifact.",
 		Arguments: []*mcp.PromptArgument{
 			{Name: "artifact", Title: "Artifact", Description: "id of the artifact", Required: true},
-			{Name: "length", Title: "Length", Description: "of the summary, as: five sentences"}, conversation,
+			{Name: "length", Title: "Length", Description: "of the summary, as: five sentences"},
+			conversation,
 		},
 	}, s.h.summarise)
 }

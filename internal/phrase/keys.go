@@ -392,10 +392,10 @@ const RouteContent, RouteCrowded, RouteDescribed, RouteNoID, RouteNoName, RouteN
 
 const RouteStale, RouteUnreadable, SelectorAsk, TitleAsk, ToolBadArguments, ToolCutOff, ToolCutOffDone, ToolDenied Key = "route.stale", "route.unreadable", "selector.ask", "title.ask", "tool.bad_arguments", "tool.cut_off", "tool.cut_off_done", "tool.denied"
 
-const ToolDeniedBecause, ToolEffectDenied, ToolNoResult, ToolNotFound, ToolNotMade, ToolOffloaded, ToolOffloadedGap, ToolSubagentFailed Key = "tool.denied_because", "tool.effect_denied", "tool.no_result", "tool.not_found", "tool.not_made", "tool.offloaded", "tool.offloaded_gap", "tool.subagent_failed"
+const ToolDeniedBecause, ToolEffectDenied, ToolExcerpt, ToolNoResult, ToolNotFound, ToolNotMade, ToolOffloaded, ToolOffloadedGap Key = "tool.denied_because", "tool.effect_denied", "tool.excerpt", "tool.no_result", "tool.not_found", "tool.not_made", "tool.offloaded", "tool.offloaded_gap"
 
-const ToolSubagentSaid, ToolTooLong, ToolUnanswered, ToolUnknown, WhyBlank, WhyChanged, WhyCut, WhyDropped Key = "tool.subagent_said", "tool.too_long", "tool.unanswered", "tool.unknown", "why.blank", "why.changed", "why.cut", "why.dropped"
+const ToolSubagentFailed, ToolSubagentSaid, ToolTooLong, ToolUnanswered, ToolUnknown, WhyBlank, WhyChanged, WhyCut Key = "tool.subagent_failed", "tool.subagent_said", "tool.too_long", "tool.unanswered", "tool.unknown", "why.blank", "why.changed", "why.cut"
 
-const WhyFileConverted, WhyFileDescribed, WhyFileExtracted, WhyFileNative, WhyFileTranscribed, WhyLater, WhyMerged, WhyMuted Key = "why.file_converted", "why.file_described", "why.file_extracted", "why.file_native", "why.file_transcribed", "why.later", "why.merged", "why.muted"
+const WhyDropped, WhyFileConverted, WhyFileDescribed, WhyFileExtracted, WhyFileNative, WhyFileTranscribed, WhyLater, WhyMerged Key = "why.dropped", "why.file_converted", "why.file_described", "why.file_extracted", "why.file_native", "why.file_transcribed", "why.later", "why.merged"
 
-const WhyNotAttached, WhyNotHere, WhyOtherAgent, WhyOtherBranch, WhyRemoved, WhySent, WhySummarized Key = "why.not_attached", "why.not_here", "why.other_agent", "why.other_branch", "why.removed", "why.sent", "why.summarized"
+const WhyMuted, WhyNotAttached, WhyNotHere, WhyOtherAgent, WhyOtherBranch, WhyRemoved, WhySent, WhySummarized Key = "why.muted", "why.not_attached", "why.not_here", "why.other_agent", "why.other_branch", "why.removed", "why.sent", "why.summarized"

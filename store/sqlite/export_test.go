@@ -80,6 +80,9 @@ func DeferFailure(s *Store) func() error {
 	}
 }
 
+// Connections returns how many connections to the database are open.
+func Connections(s *Store) int { return s.db.Stats().OpenConnections }
+
 // Patient lets batches stay open for as long as somebody is in line.
 func Patient(s *Store) { s.writer.maxTime = time.Hour }
 

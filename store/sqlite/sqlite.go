@@ -67,7 +67,7 @@ type Store struct {
 	options Options
 	db      *sql.DB
 	writer  *writer
-	readers chan *session // nil elements are sessions not yet opened; nil in memory
+	readers *readers // nil in memory
 	lineage *lineage      // nil in memory, where views may read what is never committed
 
 	mu     sync.Mutex // guards closed and calls.Add
@@ -101,10 +101,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		if err := makeFile(path); err != nil {
 			return nil, artel.Errorf(artel.Unavailable, op, path, "cannot open the database: %w", err)
 		}
-		s.readers, s.lineage = make(chan *session, o.Readers), &lineage{}
-		for range o.Readers {
-			s.readers <- nil
-		}
+		s.readers, s.lineage = newReaders(o.Readers), &lineage{}
 	}
 	db, err := sql.Open("sqlite", s.dsn())
 	if err != nil {
@@ -215,10 +212,8 @@ func (s *Store) Close() error {
 	if closed {
 		return nil
 	}
-	for range cap(s.readers) {
-		if c := <-s.readers; c != nil {
-			_ = c.close()
-		}
+	if s.readers != nil {
+		s.readers.close()
 	}
 	if s.writer.checkpointer != nil {
 		s.writer.checkpointer.close()
@@ -245,13 +240,11 @@ func (s *Store) read(ctx context.Context, op string, fn func(*session) error) er
 	if s.readers == nil {
 		return s.writer.alone(ctx, op, fn)
 	}
-	var c *session
-	select {
-	case c = <-s.readers:
-	case <-ctx.Done():
-		return canceled(op, ctx.Err())
+	c, err := s.readers.take(ctx)
+	if err != nil {
+		return canceled(op, err)
 	}
-	defer func() { s.readers <- c }()
+	defer func() { s.readers.put(c) }()
 	if c == nil {
 		opened, err := s.openReader()
 		if err != nil {

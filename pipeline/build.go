@@ -81,7 +81,7 @@ func (r *Registry) build(ctx context.Context, in Input, list []plannedStep, last
 		clear(spare[:cap(spare)]) // release the texts
 		r.buffers.Put(&spare)
 	}()
-	d.counter.cached = r.cache.counts(d.counter.key(), in.History)
+	d.counter.cached = r.cache.counts(d.counter.key(), len(in.History), func(i int) artel.Parts { return in.History[i].Parts })
 	d.toolTokens = r.cache.tools.count(in.Tools, d.counter)
 	var rec Record
 	d.warnUnknown(r.Processors())
@@ -283,14 +283,7 @@ func sameDraft(before, after []Message) bool {
 func checkUniqueIDs(ms []Message) error {
 	stored := func(i int) bool { return ms[i].Origin == OriginHistory || ms[i].Origin == OriginSummary }
 	at := func(i int) string { return ms[i].ID }
-	first, last := 0, ""
-	for first < len(ms) && (!stored(first) || at(first) > last) { // ascending ids are distinct
-		if stored(first) {
-			last = at(first)
-		}
-		first++
-	}
-	if first == len(ms) {
+	if surelyDistinct(len(ms), func(i int) (string, bool) { return at(i), stored(i) }) {
 		return nil
 	}
 	seen := newIndex(len(ms))

@@ -74,17 +74,17 @@ func (o *requestCache) encoder(head Head, tools Segment, ms []Message) (*request
 }
 
 // counts returns the token counts of a cached request that was counted with the
-// same key and contains one of the newest messages of the history.
-func (o *requestCache) counts(by countKey, history []artel.Message) cachedCounts {
+// same key and contains one of the newest of n messages.
+func (o *requestCache) counts(by countKey, n int, parts func(i int) artel.Parts) cachedCounts {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, b := range slices.Backward(o.last) {
 		if b.key != by {
 			continue
 		}
-		for _, m := range slices.Backward(history[max(0, len(history)-maxMisses):]) {
+		for i := n - 1; i >= max(0, n-maxMisses); i-- {
 			k := cachedCounts{messages: b.messages}
-			if _, ok := k.find(m.Parts); ok {
+			if _, ok := k.find(parts(i)); ok {
 				return cachedCounts{messages: b.messages}
 			}
 		}

@@ -73,6 +73,11 @@ func TestRememberedRequests(t *testing.T) {
 			if diff := cmp.Diff(want.Segments, got.Segments); diff != "" {
 				rt.Fatalf("segments:\n%s", diff)
 			}
+			known, err1 := remembers.Count(got.Request)
+			counted, err2 := fresh().Count(got.Request)
+			if err1 != nil || err2 != nil || known != counted {
+				rt.Fatalf("the request has %d tokens, and %d for a registry that remembers nothing: %v, %v", known, counted, err1, err2)
+			}
 		}
 	})
 }

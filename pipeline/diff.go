@@ -116,6 +116,41 @@ func sameParts(a, b artel.Parts) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
+// maxLate is the number of ids that surelyDistinct compares with those before.
+const maxLate = 64
+
+// surelyDistinct reports whether n ids are distinct, without the memory that an index
+// takes. It answers only for ids in nearly ascending order, as those are that begin with
+// the time: of messages of one millisecond, the first may have the greater id. at returns
+// the id at a place, and whether it counts.
+func surelyDistinct(n int, at func(i int) (id string, counts bool)) bool {
+	newest := ""
+	var late []int // places of the ids that are not greater than all before
+	for i := range n {
+		id, counts := at(i)
+		switch {
+		case !counts:
+			continue
+		case id > newest:
+			newest = id
+			continue
+		case len(late) == maxLate:
+			return false
+		}
+		for j := i - 1; j >= 0; j-- {
+			before, counts := at(j)
+			if counts && before == id {
+				return false
+			}
+			if counts && before < id && !slices.Contains(late, j) {
+				break // all ids before it are smaller still
+			}
+		}
+		late = append(late, i)
+	}
+	return true
+}
+
 // An index finds positions in a list by id, about five times as fast as a map,
 // which would take most of the time of a build with a long history.
 type index struct {

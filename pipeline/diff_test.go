@@ -92,3 +92,43 @@ func TestDiffOfTwins(t *testing.T) {
 		t.Errorf("added %q, removed %q, changed %q", added, removed, changed)
 	}
 }
+
+// surelyDistinct says so only of distinct ids, and of all that are nearly in order.
+func TestSurelyDistinct(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type entry struct {
+			id     string
+			counts bool
+		}
+		var list []entry
+		for i := range rapid.IntRange(0, 40).Draw(t, "number") {
+			list = append(list, entry{strconv.Itoa(1000 + i), rapid.IntRange(0, 5).Draw(t, "counts") > 0})
+		}
+		for range rapid.IntRange(0, 20).Draw(t, "swaps") { // with the next but one at most
+			if len(list) > 2 {
+				i := rapid.IntRange(0, len(list)-3).Draw(t, "at")
+				j := i + rapid.IntRange(1, 2).Draw(t, "by")
+				list[i], list[j] = list[j], list[i]
+			}
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "doubles") {
+			if len(list) > 0 {
+				list[rapid.IntRange(0, len(list)-1).Draw(t, "to")].id = list[rapid.IntRange(0, len(list)-1).Draw(t, "from")].id
+			}
+		}
+		seen, want := map[string]bool{}, true
+		for _, e := range list {
+			want = want && !(e.counts && seen[e.id])
+			seen[e.id] = seen[e.id] || e.counts
+		}
+		if got := surelyDistinct(len(list), func(i int) (string, bool) { return list[i].id, list[i].counts }); got != want {
+			t.Errorf("%v: got %v, want %v", list, got, want)
+		}
+	})
+	reversed := func(n int) bool {
+		return surelyDistinct(n, func(i int) (string, bool) { return strconv.Itoa(5000 - i), true })
+	}
+	if !reversed(maxLate+1) || reversed(maxLate+2) {
+		t.Error("ids in any order are to be answered up to maxLate late ones only")
+	}
+}

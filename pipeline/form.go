@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -475,12 +476,18 @@ func (r *Registry) PrepareMedia(ctx context.Context, in Input, media []artel.Med
 }
 
 // Count estimates the tokens of a request in the vocabulary of its service:
-// text is counted, and media cost what the service's dialect charges.
+// text is counted, and media cost what the service's dialect charges. What a build
+// has counted is not counted again.
 func (r *Registry) Count(req *model.Request) (int, error) {
 	m := newMessageCounter(r.counter, req.Service, "")
-	n := m.tools(req.Tools)
-	for _, x := range req.Messages {
-		n += m.parts(x.Parts)
+	known := r.cache.counts(m.key(), len(req.Messages), func(i int) artel.Parts { return req.Messages[i].Parts })
+	n := r.cache.tools.count(req.Tools, m)
+	for i := range req.Messages {
+		tokens, ok := known.find(req.Messages[i].Parts)
+		if !ok {
+			tokens = int32(min(m.parts(req.Messages[i].Parts), math.MaxInt32))
+		}
+		n += int(tokens)
 	}
 	return n, m.err
 }

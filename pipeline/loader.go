@@ -160,15 +160,16 @@ func branch(d *Draft) ([]artel.Message, error) {
 }
 
 // isBranch reports whether the history is already a branch in order, as stores
-// return it. Ascending ids are distinct.
+// return it.
 func isBranch(history []artel.Message, head artel.MessageID) bool {
 	for i := range history {
 		m := &history[i]
-		if i == 0 && m.Parent != "" || i > 0 && (m.Parent != history[i-1].ID || m.ID <= history[i-1].ID) {
+		if i == 0 && m.Parent != "" || i > 0 && m.Parent != history[i-1].ID {
 			return false
 		}
 	}
-	return len(history) > 0 && history[len(history)-1].ID == head
+	return len(history) > 0 && history[len(history)-1].ID == head &&
+		surelyDistinct(len(history), func(i int) (string, bool) { return string(history[i].ID), true })
 }
 
 func unknownHead(id artel.MessageID) error {

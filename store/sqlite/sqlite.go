@@ -68,7 +68,7 @@ type Store struct {
 	db      *sql.DB
 	writer  *writer
 	readers *readers // nil in memory
-	lineage *lineage      // nil in memory, where views may read what is never committed
+	lineage *lineage // nil in memory, where views may read what is never committed
 
 	mu     sync.Mutex // guards closed and calls.Add
 	closed bool

@@ -90,7 +90,11 @@ func apis(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"error":{"message":%s,"code":400}}`, quoted(err.Error()))
 		return
 	}
-	deltas := fake.Echo(r.Context(), a.request)
+	a.send(w, fake.Echo(r.Context(), a.request))
+}
+
+// send writes an answer in the dialect of the request.
+func (a answerer) send(w http.ResponseWriter, deltas iter.Seq2[model.Delta, error]) {
 	if a.stream {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = a.write(w, http.NewResponseController(w).Flush, deltas)
@@ -103,6 +107,9 @@ func apis(w http.ResponseWriter, r *http.Request) {
 	body, err := json.Marshal(v)
 	if m, ok := v.(interface{ MarshalBody() ([]byte, error) }); ok {
 		body, err = m.MarshalBody()
+	}
+	if raw, ok := v.([]byte); ok {
+		body = raw
 	}
 	if err != nil {
 		panic(err)

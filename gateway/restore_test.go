@@ -93,28 +93,7 @@ func serveBy(answer func(context.Context, *model.Request) iter.Seq2[model.Delta,
 		if err != nil {
 			panic(err)
 		}
-		deltas := answer(r.Context(), a.request)
-		if a.stream {
-			w.Header().Set("Content-Type", "text/event-stream")
-			_ = a.write(w, http.NewResponseController(w).Flush, deltas)
-			return
-		}
-		v, err := a.whole(deltas)
-		if err != nil {
-			panic(err)
-		}
-		body, err := json.Marshal(v)
-		if m, ok := v.(interface{ MarshalBody() ([]byte, error) }); ok {
-			body, err = m.MarshalBody()
-		}
-		if raw, ok := v.([]byte); ok {
-			body = raw
-		}
-		if err != nil {
-			panic(err)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body)
+		a.send(w, answer(r.Context(), a.request))
 	}
 }
 

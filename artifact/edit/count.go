@@ -3,10 +3,12 @@
 package edit
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"sync"
 )
 
 // A section is a part of the old text, cut into short pieces. An edit changes
@@ -60,8 +62,8 @@ type pieceCounter struct {
 	cut      int // bits of a gram beyond the bytes of a piece that are compared
 
 	hash        hasher
-	present     []uint64 // the hashes of pieces, as a bit set
-	heads       []int32  // by hash, 1 + the first occurrence
+	some        []uint8 // by hash, whether there is a piece
+	heads       []int32 // by hash, 1 + the first occurrence
 	occurrences []occurrence
 
 	shift   int // a bin has 1<<shift characters
@@ -81,11 +83,23 @@ type occurrence struct {
 	lane   int32  // the word
 	offset int32  // added to the position of the piece: the position to count
 	next   int32  // 1 + the next occurrence of the same hash
+	count  int32  // in a part of the text
 }
 
-// hashSlack is the number of bits by which a bit set of hashes is larger than its
-// table. Most grams of the text are not pieces, and a sparse set excludes them fast.
+// hashSlack is the number of bits by which the set of hashes is larger than the table.
+// Most grams of the text are not pieces, and a sparse set excludes them fast.
 const hashSlack = 3
+
+// counters are counters whose memory is used again.
+var counters = sync.Pool{New: func() any { return new(pieceCounter) }}
+
+// free returns the memory of t to counters, unless it is much.
+func (t *pieceCounter) free() {
+	const most = 1 << 18 // pieces or bins
+	if t.sections = nil; max(cap(t.occurrences), cap(t.starts)) <= most {
+		counters.Put(t)
+	}
+}
 
 const (
 	laneBits = 16
@@ -93,48 +107,87 @@ const (
 	laneTops = 0x8000_8000_8000_8000
 )
 
-// newCounter returns nil if counting pieces would exclude too little.
-func (s filter) newCounter() *pieceCounter {
+// prepare returns false if counting pieces would exclude too little.
+func (t *pieceCounter) prepare(s filter) bool {
 	size := gram
 	if len(s.old) < s.size*3/2 {
 		size = shortGram
 	}
-	t := &pieceCounter{cut: word - 8*size, sections: s.sections(size), budget: len(s.text) * (1 + s.limit/(4*word))}
+	t.cut, t.sections, t.budget = word-8*size, s.sections(size), len(s.text)*(1+s.limit/(4*word))
 	t.lanes = 1 << bits.Len(uint(len(t.sections)-1)/perWord)
-	t.needed = make([]uint64, t.lanes)
-	t.hash = newHasher(256 * len(s.old) / size)
-	t.present, t.heads = make([]uint64, t.hash.space()/word), make([]int32, t.hash.space()>>hashSlack)
-	t.found = make([][]region, len(t.sections))
+	t.needed = zeros(t.needed, t.lanes)
+	t.hash = newHasher(64 * len(s.old) / size)
+	t.found, t.occurrences = zeros(t.found, len(t.sections)), t.occurrences[:0]
+	t.longest = 0
 	widest, most := 8, 0 // edits, pieces
 	for i, g := range t.sections {
-		need := len(g.pieces) - g.share
-		if need < max(fewestSeed, len(g.pieces)/8) {
-			return nil
+		if len(g.pieces)-g.share < max(fewestSeed, len(g.pieces)/8) {
+			return false
 		}
 		t.longest, widest, most = max(t.longest, g.size+g.share), max(widest, g.share), max(most, len(g.pieces))
 		lane, one := i/perWord, uint64(1)<<(i%perWord*laneBits)
-		t.needed[lane] += one * uint64(1<<(laneBits-1)-need)
 		at := 0
 		for _, p := range g.pieces {
 			x := padded(s.old, p.from) << t.cut
-			h := t.hash.of(x)
-			t.present[h/word] |= 1 << (h % word)
-			t.occurrences = append(t.occurrences, occurrence{gram: x, next: t.heads[h>>hashSlack], lane: int32(lane), one: one, offset: int32(-at)})
-			t.heads[h>>hashSlack] = int32(len(t.occurrences))
+			t.occurrences = append(t.occurrences, occurrence{gram: x, lane: int32(lane), one: one, offset: int32(-at)})
 			at += countChars(s.old[p.from:p.till])
 		}
 	}
 	// Edits move the pieces of a section by less than two bins.
 	t.shift = bits.Len(uint(widest - 1))
 	if most<<(t.shift+1) >= 1<<(laneBits-1) {
-		return nil // more than can be counted
+		return false // more than can be counted
 	}
 	for i := range t.occurrences {
 		t.occurrences[i].offset += int32(t.offset() << t.shift)
 	}
-	t.ring = make([]uint64, t.lanes<<bits.Len(uint(t.longest>>t.shift+4)))
-	t.starts = make([]int, 0, len(s.text)>>t.shift+2)
-	return t
+	t.ring = zeros(t.ring, t.lanes<<bits.Len(uint(t.longest>>t.shift+4)))
+	t.starts = slices.Grow(t.starts[:0], len(s.text)>>t.shift+2)
+	t.link()
+	t.leaveOut(s.text)
+	t.link()
+	return true
+}
+
+// link makes the table of the occurrences.
+func (t *pieceCounter) link() {
+	t.some, t.heads = zeros(t.some, t.hash.space()), zeros(t.heads, t.hash.space()>>hashSlack)
+	for i := range t.occurrences {
+		s := &t.occurrences[i]
+		h := t.hash.of(s.gram)
+		t.some[h] = 1
+		s.next = t.heads[h>>hashSlack]
+		t.heads[h>>hashSlack] = int32(i + 1)
+	}
+}
+
+// leaveOut removes the most frequent pieces of each section: to count them takes most
+// of the time and says least. A match may lack the section's share of the pieces, so
+// each one that is removed is needed no more.
+func (t *pieceCounter) leaveOut(text string) {
+	const samples, often = 4 << 10, 2
+	for i := 0; i+gram <= len(text); i += max(len(text)/samples, gram) {
+		x := load(text, i) << t.cut
+		for n := t.heads[t.hash.of(x)>>hashSlack]; n != 0; n = t.occurrences[n-1].next {
+			if t.occurrences[n-1].gram == x {
+				t.occurrences[n-1].count++
+			}
+		}
+	}
+	all, kept := t.occurrences, t.occurrences[:0]
+	for i, g := range t.sections {
+		own := all[:len(g.pieces)]
+		all = all[len(g.pieces):]
+		slices.SortFunc(own, func(a, b occurrence) int { return cmp.Compare(b.count, a.count) })
+		need := len(own) - g.share
+		for need > max(fewestSeed, len(g.pieces)/6) && own[0].count >= often {
+			own = own[1:]
+			need--
+		}
+		kept = append(kept, own...)
+		t.needed[i/perWord] += uint64(1<<(laneBits-1)-need) << (i % perWord * laneBits)
+	}
+	t.occurrences = kept
 }
 
 // padded returns the gram at byte i, with zeros beyond the end of the text.
@@ -148,10 +201,12 @@ func padded(text string, i int) uint64 {
 }
 
 // byCount finds the regions that contain enough pieces of a section at the right
-// distances, and keeps those with a match of the section.
+// distances, and keeps those with a match of the section. It does not look for one
+// where a match is known.
 func (s filter) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
-	t := s.newCounter()
-	if t == nil || !t.count(s.text) {
+	t := counters.Get().(*pieceCounter)
+	defer t.free()
+	if !t.prepare(s) || !t.count(s.text) {
 		return nil, false, nil
 	}
 	// Searching for a section computes about one block for each column. Searching
@@ -161,6 +216,10 @@ func (s filter) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
 	for i, g := range t.sections {
 		var p *profile
 		for _, r := range t.dense(i) {
+			if s.known.from <= r.from && r.till <= s.known.till {
+				found = append(found, s.around(piece{g.till, g.till}, r.from, r.till))
+				continue
+			}
 			if budget -= r.till - r.from; budget < 0 {
 				return nil, false, nil
 			}
@@ -223,17 +282,16 @@ func (t *pieceCounter) count(text string) bool {
 // before the end: one load holds the short grams of all four.
 func (t *pieceCounter) countFour(text string, i, chars, end int) (int, int) {
 	const cut = word - 8*shortGram
-	some, hash := t.present, t.hash
+	some, hash := t.some, t.hash
 	for ; chars+4 <= end && i+gram <= len(text); i, chars = i+4, chars+4 {
 		x := load(text, i)
 		if x&0x80808080 != 0 {
 			break
 		}
 		h := [4]uint32{hash.of(x << cut), hash.of(x >> 8 << cut), hash.of(x >> 16 << cut), hash.of(x >> 24 << cut)}
-		m := some[h[0]/word]>>(h[0]%word)&1 | some[h[1]/word]>>(h[1]%word)&1<<1 |
-			some[h[2]/word]>>(h[2]%word)&1<<2 | some[h[3]/word]>>(h[3]%word)&1<<3
+		m := uint32(some[h[0]]) | uint32(some[h[1]])<<1 | uint32(some[h[2]])<<2 | uint32(some[h[3]])<<3
 		for ; m != 0; m &= m - 1 {
-			k := bits.TrailingZeros64(m) & 3
+			k := bits.TrailingZeros32(m) & 3
 			t.add(x>>(8*k)<<cut, h[k], chars+k)
 		}
 	}
@@ -242,7 +300,7 @@ func (t *pieceCounter) countFour(text string, i, chars, end int) (int, int) {
 
 // probe counts the piece, if there is one, that begins at a character.
 func (t *pieceCounter) probe(x uint64, chars int) {
-	if h := t.hash.of(x); t.present[h/word]>>(h%word)&1 != 0 {
+	if h := t.hash.of(x); t.some[h] != 0 {
 		t.add(x, h, chars)
 	}
 }

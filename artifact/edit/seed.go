@@ -48,21 +48,37 @@ func (a *approximate) areaOf(ctx context.Context, limit int) (area, error) {
 	if !s.sample.take(a.text, a.old, gram) {
 		return all, nil
 	}
-	var ends []int
-	// Usually few edits are enough, and unchanged pieces locate the match.
-	s.limit = min(limit, s.size/16) + a.margin
-	if found, ok := s.bySample(); ok && len(found) > 0 {
-		var d int
-		var err error
-		if d, ends, err = a.closest(ctx, found, s.limit-a.margin); err != nil || ends != nil {
-			return area{found, d, ends}, err
+	// Usually few edits are enough, and unchanged pieces locate the match, sometimes
+	// together with everything within the margin.
+	few := min(limit, s.size/16)
+	for _, margin := range slices.Compact([]int{a.margin, 0}) {
+		s.limit = few + margin
+		found, ok := s.bySample()
+		if !ok || len(found) == 0 {
+			continue
 		}
+		d, ends, err := a.closest(ctx, found, few)
+		if err != nil {
+			return area{}, err
+		}
+		if ends == nil {
+			break
+		}
+		near := area{found, d, ends}
+		if margin < a.margin {
+			s.limit, s.known = d+a.margin, found[0]
+			if near.regions, ok, err = s.regions(ctx, a.meter); !ok || err != nil {
+				near.regions = all.regions
+			}
+		}
+		return near, err
 	}
 	at, ok := s.sample.guess()
 	if !ok {
 		return all, nil
 	}
 	var guess region
+	var ends []int
 	slack := len(a.old)/32 + 1<<voteShift
 	for _, most := range []int{limit / 4, limit} { // a narrow band is a fast one
 		guess = whole(a.text, at-slack, at+2<<voteShift+len(a.old)+slack)
@@ -78,7 +94,7 @@ func (a *approximate) areaOf(ctx context.Context, limit int) (area, error) {
 	if ends == nil {
 		return all, nil
 	}
-	s.limit = all.limit + a.margin
+	s.limit, s.known = all.limit+a.margin, guess
 	found, ok, err := s.regions(ctx, a.meter)
 	if !ok || err != nil {
 		return all, err
@@ -131,6 +147,7 @@ type filter struct {
 	size      int     // code points of old
 	limit     int     // edits of a match
 	sample    *sample // nil: not sampled yet
+	known     region  // a place where a match is known: it is kept; empty: none
 }
 
 // A piece is a part of the old text, in bytes, of whole characters.

@@ -43,6 +43,9 @@ func (n *numbering) assign(r rune) int32 {
 	case r < firstPlaneEnd:
 		g := &n.groups[r/groupSize]
 		if *g == 0 {
+			if n.slab == nil {
+				n.slab = make([][groupSize]int32, 0, 32)
+			}
 			n.slab = append(n.slab, [groupSize]int32{})
 			*g = uint16(len(n.slab))
 		}

@@ -4,7 +4,6 @@ package edit
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 	"sync"
 )
@@ -18,9 +17,9 @@ type sample struct {
 	which     []int32 // the seed at each byte of old
 	hits      []hit
 
-	some  []uint64 // the hashes of seeds, as a bit set
-	heads []int32  // by hash, 1 + the first seed
-	votes []int32  // see guess
+	some  []uint8 // by hash, whether there is a seed
+	heads []int32 // by hash, 1 + the first seed
+	votes []int32 // see guess
 }
 
 // samples are samples whose memory is used again.
@@ -66,10 +65,10 @@ func (s *sample) take(text, old string, stride int) bool {
 	s.text, s.old, s.stride = text, old, stride
 	s.which = zeros(s.which, len(old)-gram+1)
 	s.seeds, s.hits = slices.Grow(s.seeds[:0], len(s.which)), slices.Grow(s.hits[:0], 256)
-	// Most grams of the text are not seeds. A sparse bit set excludes them fast.
-	const slack = 5 // bits by which it is larger than the table
-	hash := newHasher(len(old) << (3 + slack))
-	s.some, s.heads = zeros(s.some, hash.space()/word), zeros(s.heads, hash.space()>>slack)
+	// Most grams of the text are not seeds. A sparse set excludes them fast.
+	const slack = 4 // bits by which it is larger than the table
+	hash := newHasher(len(old) << (2 + slack))
+	s.some, s.heads = zeros(s.some, hash.space()), zeros(s.heads, hash.space()>>slack)
 	some, heads := s.some, s.heads
 	budget := 8 * len(old)
 	for i := range s.which {
@@ -85,7 +84,7 @@ func (s *sample) take(text, old string, stride int) bool {
 			s.seeds = append(s.seeds, seed{at: int32(i), next: heads[h>>slack]})
 			n = int32(len(s.seeds))
 			heads[h>>slack] = n
-			some[h/word] |= 1 << (h % word)
+			some[h] = 1
 		}
 		s.which[i] = n - 1
 	}
@@ -98,10 +97,13 @@ func (s *sample) take(text, old string, stride int) bool {
 			x, y, z = y, load(b, 16), load(b, 24)
 		}
 		g, h, j, k := hash.of(w), hash.of(x), hash.of(y), hash.of(z)
-		m := some[g/word]>>(g%word)&1 | some[h/word]>>(h%word)&1<<1 | some[j/word]>>(j%word)&1<<2 | some[k/word]>>(k%word)&1<<3
-		for ; m != 0; m &= m - 1 { // seldom
-			n := bits.TrailingZeros64(m) & 3
-			budget -= s.hit(i+n*stride, heads[[4]uint32{g, h, j, k}[n]>>slack])
+		if some[g]|some[h]|some[j]|some[k] == 0 {
+			continue
+		}
+		for n, h := range [4]uint32{g, h, j, k} {
+			if some[h] != 0 {
+				budget -= s.hit(i+n*stride, heads[h>>slack])
+			}
 		}
 	}
 	for ; i+gram <= len(text) && budget >= 0; i += stride {

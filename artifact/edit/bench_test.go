@@ -14,7 +14,7 @@ import (
 	"github.com/artelhq/artel/artifact/edit"
 )
 
-var sizes = []int{10_000, 1_000_000, 20_000_000}
+var sizes = []int{10_000, 100_000, 1_000_000, 20_000_000}
 
 // prose returns n bytes in which the last words stand nowhere else.
 func prose(n int) (text, last string) {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"artel": main})
+	testscript.Main(m, map[string]func(){"artel": main, "hostile-mcp": hostileMCP})
 }
 
 // patience is how long a test waits for what a process should do soon. It is

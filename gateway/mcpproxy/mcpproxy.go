@@ -27,6 +27,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/artelhq/artel"
 )
@@ -151,6 +152,9 @@ func (p *Proxy) serve(ctx context.Context, front link) error {
 			err = ctx.Err()
 		}
 	}
+	if errors.Is(err, io.EOF) {
+		p.finish(ctx)
+	}
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		err = nil
 	}
@@ -158,6 +162,20 @@ func (p *Proxy) serve(ctx context.Context, front link) error {
 	p.up.close()
 	p.answering.Wait()
 	return errors.Join(err, p.up.never())
+}
+
+// lastAnswers is how long requests are answered after the last message of the host.
+const lastAnswers = 10 * time.Second
+
+// finish waits for the answers to what the host has asked.
+func (p *Proxy) finish(ctx context.Context) {
+	done := make(chan struct{})
+	go func() { p.answering.Wait(); close(done) }() // ends with serve
+	select {
+	case <-done:
+	case <-ctx.Done():
+	case <-time.After(lastAnswers):
+	}
 }
 
 // fromHost takes a message of the host.

@@ -155,17 +155,28 @@ func (u *upstream) ask(ctx context.Context, m *message, id string) (*message, er
 		u.initialize, u.initialized = nil, nil
 		u.mu.Unlock()
 	}
-	l, generation, err := u.connected(ctx)
-	if err != nil {
-		return nil, err
+	for {
+		l, generation, err := u.connected(ctx)
+		if errors.Is(err, errUnsent) {
+			continue // likewise
+		}
+		if err != nil {
+			return nil, err
+		}
+		u.remember(m)
+		got, err := u.exchange(ctx, l, generation, m)
+		switch {
+		case errors.Is(err, errUnsent): // starts are counted, so this ends
+			continue
+		case err != nil || got == nil || got.id == id:
+			return got, err
+		}
+		return got, errors.New("an answer with another id")
 	}
-	u.remember(m)
-	got, err := u.exchange(ctx, l, generation, m)
-	if err != nil || got == nil || got.id == id {
-		return got, err
-	}
-	return got, errors.New("an answer with another id")
 }
+
+// errUnsent reports a request to a program that had ended before it could read it.
+var errUnsent = errors.New("the server had ended")
 
 // exchange sends a request over a connection and waits for its answer.
 func (u *upstream) exchange(ctx context.Context, l link, generation int, m *message) (*message, error) {
@@ -176,25 +187,27 @@ func (u *upstream) exchange(ctx context.Context, l link, generation int, m *mess
 		return nil, fmt.Errorf("the id %s is used by another request", m.id)
 	}
 	if u.generation != generation || u.link == nil {
-		err := u.lost()
 		u.mu.Unlock()
-		return nil, err
+		return nil, errUnsent
 	}
 	u.waiting[m.id] = waiting{generation, done}
 	u.mu.Unlock()
 	defer u.forget(m.id)
 	if err := l.send(ctx, m); err != nil && ctx.Err() == nil {
+		if _, program := l.(*lines); !program {
+			return nil, fmt.Errorf("the server %s did not take the request: %w", u.options.Name, err)
+		}
+		// It has closed its input, so that it ends or has ended, and no call has begun.
+		_ = l.close() // its end is reported by read
 		select {
-		case got, ok := <-done: // its end says more
+		case got, ok := <-done:
 			if ok {
 				return got, nil
 			}
-			u.mu.Lock()
-			defer u.mu.Unlock()
-			return nil, u.lost()
-		default:
+			return nil, errUnsent
+		case <-ctx.Done():
+			return nil, nil
 		}
-		return nil, fmt.Errorf("the server %s did not take the request: %w", u.options.Name, err)
 	}
 	select {
 	case got, ok := <-done:

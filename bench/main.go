@@ -60,6 +60,7 @@ func benchmarks() []benchmark {
 		{"engine", "The engine", engineAbout, measureEngine},
 		{"stream", "Event streams", streamAbout, measureStream},
 		{"gateway", "The gateway", gatewayAbout, measureGateway},
+		{"mcp", "The MCP proxy", mcpAbout, measureMCP},
 		{"doors", "Users, keys, budgets, metrics and traces", doorsAbout, measureDoors},
 	}
 }
@@ -90,8 +91,13 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	run := bench
-	if len(os.Args) > 1 && os.Args[1] == "role" {
-		run = play
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "role":
+			run = play
+		case "mcp-server":
+			run = func(ctx context.Context, _ []string) error { return serveMCP(ctx) }
+		}
 	}
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

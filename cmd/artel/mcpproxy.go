@@ -60,6 +60,7 @@ What is kept is in a conversation named "MCP" and the name of the server, on the
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		// Memory is returned early: a host runs one proxy for each of its servers.
 		debug.SetMemoryLimit(proxyMemory)
+		debug.SetGCPercent(proxyGarbage)
 		o, up, err := f.options(args, cmd.ErrOrStderr())
 		if err != nil {
 			return usageError{err}
@@ -67,6 +68,7 @@ What is kept is in a conversation named "MCP" and the name of the server, on the
 		kept := &keptFiles{title: "MCP " + o.Name, attach: func(ctx context.Context) (*attachment, error) { return g.attach(ctx, attach()) }}
 		ctx, stop := context.WithCancel(cmd.Context())
 		var background sync.WaitGroup
+		unmapProgram() // what every start runs
 		background.Go(func() { releasePages(ctx) })
 		err = mcpproxy.New(up, kept, o).ServeLines(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
 		stop()
@@ -76,8 +78,12 @@ What is kept is in a conversation named "MCP" and the name of the server, on the
 	return cmd
 }
 
-// proxyMemory is the memory from which a proxy collects garbage more often.
-const proxyMemory = 40 << 20
+// How a proxy collects garbage: at so many percent of what is in use, and more often from so
+// many bytes.
+const (
+	proxyGarbage = 30
+	proxyMemory  = 32 << 20
+)
 
 // options returns what the flags say.
 func (f proxyFlags) options(args []string, errs io.Writer) (mcpproxy.Options, mcpproxy.Upstream, error) {

@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,9 +68,8 @@ type host struct {
 	t     testing.TB
 	store *mcpproxytest.Store
 
-	mu       sync.Mutex
-	progress []float64
-	said     []string
+	progress chan float64
+	changed  chan struct{} // gets a value for each change of the list of tools
 }
 
 func command(t testing.TB, tools string) mcpproxy.Command {
@@ -85,7 +83,12 @@ func command(t testing.TB, tools string) mcpproxy.Command {
 // newHost connects a host to a proxy of u.
 func newHost(t testing.TB, u mcpproxy.Upstream, o mcpproxy.Options, store *mcpproxytest.Store) *host {
 	t.Helper()
-	h := &host{t: t, store: store}
+	return newHostOf(t, u, o, store, func(*sdk.Client) {})
+}
+
+func newHostOf(t testing.TB, u mcpproxy.Upstream, o mcpproxy.Options, store *mcpproxytest.Store, prepare func(*sdk.Client)) *host {
+	t.Helper()
+	h := &host{t: t, store: store, changed: make(chan struct{}, 10), progress: make(chan float64, 200)}
 	if store == nil {
 		h.store = mcpproxytest.NewStore()
 	}
@@ -101,11 +104,11 @@ func newHost(t testing.TB, u mcpproxy.Upstream, o mcpproxy.Options, store *mcppr
 	}()
 	client := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, &sdk.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.progress = append(h.progress, r.Params.Progress)
+			h.progress <- r.Params.Progress
 		},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { h.changed <- struct{}{} },
 	})
+	prepare(client)
 	session, err := client.Connect(t.Context(), &sdk.IOTransport{Reader: toHost, Writer: fromHost, MaxLineLength: -1}, nil)
 	if err != nil {
 		_ = fromHost.Close()
@@ -468,11 +471,11 @@ func TestPassing(t *testing.T) {
 	if r, err := h.CallTool(t.Context(), params); err != nil || mcpproxytest.Text(r) != "slow and done" {
 		t.Error(err)
 	}
-	h.mu.Lock()
-	if len(h.progress) != 50 || !slices.IsSorted(h.progress) {
-		t.Errorf("progress %v", h.progress)
+	for want := range 50 {
+		if got := <-h.progress; got != float64(want+1) {
+			t.Fatalf("progress %v, want %d", got, want+1)
+		}
 	}
-	h.mu.Unlock()
 	p, err := h.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "plan", Arguments: map[string]string{"of": "x"}})
 	if err != nil || p.Messages[0].Content.(*sdk.TextContent).Text != "Plan x" {
 		t.Error(err)
@@ -502,6 +505,68 @@ func TestPassing(t *testing.T) {
 		t.Error("a picture of a resource was changed", err)
 	}
 }
+
+// TestQuestions: what the server asks the host reaches it, and the answer the server.
+func TestQuestions(t *testing.T) {
+	s := mcpproxytest.Server(0)
+	sdk.AddTool(s, &sdk.Tool{Name: "ask"}, func(ctx context.Context, r *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+		roots, err := r.Session.ListRoots(ctx, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: roots.Roots[0].URI}}}, nil, nil
+	})
+	h := newHostOf(t, newRemote(t, s, false), mcpproxy.Options{}, nil, func(c *sdk.Client) {
+		c.AddRoots(&sdk.Root{URI: "file:///root/of/host", Name: "root"})
+	})
+	if text := mcpproxytest.Text(h.call("ask", struct{}{})); text != "file:///root/of/host" {
+		t.Error(text)
+	}
+	// Changes of lists pass, and the proxy lists anew.
+	if _, err := h.ListTools(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	sdk.AddTool(s, &sdk.Tool{Name: "new_one"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{}, nil, nil
+	})
+	<-h.changed
+	r, err := h.ListTools(t.Context(), nil)
+	if err != nil || !slices.ContainsFunc(r.Tools, func(t *sdk.Tool) bool { return t.Name == "new_one" }) {
+		t.Error("the new tool is not listed", err)
+	}
+}
+
+// TestParamHeaders: arguments that a schema wants in the header are there.
+func TestParamHeaders(t *testing.T) {
+	s := mcpproxytest.Server(0, "2026-07-28")
+	s.AddTool(&sdk.Tool{Name: "routed", InputSchema: json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"object","properties":{"deep":{"type":"integer","x-mcp-header":"Deep"}}}}}`)},
+		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "ok"}}}, nil
+		})
+	u := newRemote(t, s, true)
+	seen := make(chan http.Header, 100)
+	u.Client = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+		if r.Header.Get("Mcp-Method") == "tools/call" {
+			seen <- r.Header
+		}
+		return http.DefaultTransport.RoundTrip(r)
+	})}
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	h := newHost(t, u, mcpproxy.Options{}, nil)
+	if _, err := h.ListTools(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if text := mcpproxytest.Text(h.call("routed", map[string]any{"region": "münchen", "n": map[string]any{"deep": 7}})); text != "ok" {
+		t.Error(text)
+	}
+	if got := <-seen; got.Get("Mcp-Param-Region") != "=?base64?bcO8bmNoZW4=?=" || got.Get("Mcp-Param-Deep") != "7" || got.Get("Mcp-Name") != "routed" {
+		t.Errorf("%v", got)
+	}
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestCancel: a cancelled call is cancelled in the server.
 func TestCancel(t *testing.T) {

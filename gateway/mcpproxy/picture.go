@@ -37,10 +37,10 @@ type shownPicture struct {
 // stays the caller's. say is what the text about it adds.
 func (c *collector) picture(ctx context.Context, f File, s *spool) (say string, err error) {
 	if c.shown >= mostPictures {
-		return fmt.Sprintf("; not shown: a result shows at most %d pictures; %s shows it", mostPictures, c.p.names.read), nil
+		return fmt.Sprintf("; not shown: a result shows at most %d pictures; %s shows it", mostPictures, c.p.named().read), nil
 	}
 	if !c.again && !c.p.firstTime(f.Digest) {
-		return "; the same picture was shown before; " + c.p.names.read + " shows it again", nil
+		return "; the same picture was shown before; " + c.p.named().read + " shows it again", nil
 	}
 	info, err := picture.Look(ctx, s, s.size)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"strings"
@@ -177,22 +178,15 @@ func (l *remoteLink) dress(req *http.Request, m *message) {
 		return
 	}
 	req.Header.Set(methodHeader, m.method)
+	if fields, ok := req.Context().Value(paramHeadersKey{}).(http.Header); ok {
+		maps.Copy(req.Header, fields)
+	}
 	for _, key := range []string{"name", "uri"} {
 		if v := m.word(m.member(m.params, key)); v != "" && (m.method == "tools/call" || m.method == "prompts/get" || m.method == "resources/read") {
 			req.Header.Set(nameHeader, headerValue(v))
 			break
 		}
 	}
-}
-
-// headerValue encodes a value that a header field cannot have.
-func headerValue(v string) string {
-	for _, r := range v {
-		if r < 0x20 || r > 0x7e {
-			return mime.BEncoding.Encode("utf-8", v)
-		}
-	}
-	return v
 }
 
 // refused makes the error of an answer that is no message.

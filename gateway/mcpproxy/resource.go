@@ -52,7 +52,7 @@ func (p *Proxy) resourceResult(ctx context.Context, m *message) (*message, error
 			if err != nil {
 				return err
 			}
-			text, err := preview(m.spool, contents, f, p.options.Limit, p.names.read)
+			text, err := preview(m.spool, contents, f, p.options.Limit, p.named().read)
 			e.resource(m, uri, bytes.NewReader([]byte(text)))
 			return errors.Join(err, e.err)
 		}
@@ -86,7 +86,7 @@ func (c *collector) resource(ctx context.Context, e *emitter, at span, limit int
 			e.raw(m.reader(at))
 			return e.err
 		}
-		e.resource(m, uri, strings.NewReader(fmt.Sprintf("[%s: %s; %s reads it]", describe(f), f.Ref(), c.p.names.read)))
+		e.resource(m, uri, strings.NewReader(fmt.Sprintf("[%s: %s; %s reads it]", describe(f), f.Ref(), c.p.named().read)))
 		return e.err
 	}
 	v := m.member(at, "text")

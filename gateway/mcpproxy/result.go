@@ -314,7 +314,7 @@ func (c *collector) shortened(ctx context.Context, at span, limit int) (string, 
 	if err != nil {
 		return "", err
 	}
-	return preview(c.text, at, f, limit, c.p.names.read)
+	return preview(c.text, at, f, limit, c.p.named().read)
 }
 
 // joined writes all texts as one preview, and then the pictures.
@@ -338,7 +338,7 @@ func (c *collector) joined(ctx context.Context, e *emitter, limit int) error {
 	if err != nil {
 		return err
 	}
-	text, err := preview(all, all.all(), f, limit, c.p.names.read)
+	text, err := preview(all, all.all(), f, limit, c.p.named().read)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,13 @@ func (n names) orDefault(taken *toolindex.Index) names {
 	return names{free("artel_read"), free("artel_find_tools"), free("artel_call")}
 }
 
+// named returns the names of the tools of the proxy.
+func (p *Proxy) named() names {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.names
+}
+
 // A listing is the tools of the server.
 type listing struct {
 	tools    []json.RawMessage // in their order, unchanged
@@ -55,9 +62,7 @@ func (p *Proxy) toolsList(ctx context.Context, m *message) (*message, error) {
 	if refused != nil || err != nil || l == nil {
 		return refused, err
 	}
-	p.mu.Lock()
-	n := p.names
-	p.mu.Unlock()
+	n := p.named()
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i := 0; i+1 < len(l.first); i += 2 {
@@ -318,7 +323,7 @@ func (p *Proxy) callTool(ctx context.Context, m *message, name string) (*message
 	if restored != m {
 		defer restored.Close() //nolint:errcheck // a temporary file
 	}
-	got, err := p.up.ask(ctx, restored, m.id)
+	got, err := p.up.ask(p.withParamHeaders(ctx, restored, name), restored, m.id)
 	if got == nil || err != nil || got.failed {
 		return got, err
 	}
@@ -363,7 +368,7 @@ func (p *Proxy) find(ctx context.Context, m *message) (*message, error) {
 		list := l.index.List(toolindex.Budget/2, p.count)
 		return answer(m.id, texts(false, cut("No tool has any of these words. The tools are:\n"+list, p.options.Limit))), nil
 	}
-	intro := fmt.Sprintf("Call them with %s {\"tool\", \"arguments\"}.\n\n", p.names.call)
+	intro := fmt.Sprintf("Call them with %s {\"tool\", \"arguments\"}.\n\n", p.named().call)
 	return answer(m.id, texts(false, intro+toolindex.Found(found, p.options.Limit-len(intro)))), nil
 }
 
@@ -384,7 +389,7 @@ func (p *Proxy) callFound(ctx context.Context, m *message) (*message, error) {
 	name := m.word(m.member(at, "tool"))
 	t, ok := l.index.Get(name)
 	if !ok {
-		text := fmt.Sprintf("there is no tool %q; %s finds them", cut(name, 100), p.names.find)
+		text := fmt.Sprintf("there is no tool %q; %s finds them", cut(name, 100), p.named().find)
 		if near := l.index.Find(name, 3); len(near) > 0 {
 			text += ". Near are:\n" + toolindex.Found(near, p.options.Limit/2)
 		}

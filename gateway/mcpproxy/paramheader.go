@@ -76,7 +76,7 @@ func (m *message) paramHeaders(schema json.RawMessage, at span, depth int, h htt
 	}
 }
 
-// headerValue returns a value as it stands in a header: in base64 if it has other characters
+// headerValue encodes a value for a header: in base64 if it has other characters
 // than a field may have.
 func headerValue(v string) string {
 	plain := v == strings.TrimSpace(v) && !strings.HasPrefix(v, "=?base64?")

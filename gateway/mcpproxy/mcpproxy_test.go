@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -20,6 +21,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
@@ -208,6 +210,19 @@ func TestHostileResults(t *testing.T) {
 	}
 	if r := h.call("fail", args{Size: 1}); !r.IsError || mcpproxytest.Text(r) != "failed: why " {
 		t.Errorf("%v %q", r.IsError, mcpproxytest.Text(r))
+	}
+}
+
+// TestLongErrors: an error of the protocol is shortened, too, and keeps its code.
+func TestLongErrors(t *testing.T) {
+	h := newHost(t, command(t, "0"), mcpproxy.Options{}, nil)
+	_, err := h.CallTool(t.Context(), &sdk.CallToolParams{Name: "refuse", Arguments: struct{}{}})
+	refused, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || refused.Code != -32007 || len(refused.Message) > mcpproxy.DefaultLimit || !strings.Contains(refused.Message, "refused: because") {
+		t.Fatalf("%.500v", err)
+	}
+	if all := h.all(refs.FindString(refused.Message)); !strings.Contains(all, "because of that") {
+		t.Errorf("%d bytes are kept", len(all))
 	}
 }
 

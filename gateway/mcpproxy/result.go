@@ -12,6 +12,7 @@ import (
 	"io"
 	"path"
 	"slices"
+	"strconv"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/media"
@@ -487,4 +488,27 @@ func (p *Proxy) callResult(ctx context.Context, m *message, tool string) (*messa
 		return fail(e.err)
 	}
 	return parse(out)
+}
+
+// callError shortens the error of a call, which hosts show to the model.
+func (p *Proxy) callError(ctx context.Context, m *message) (*message, error) {
+	at := m.member(m.all(), "error")
+	if at.size() <= int64(p.options.Limit) {
+		return m, nil
+	}
+	f, err := p.keeper.keep(ctx, m.spool, at, media.Hint{DeclaredType: "application/json"})
+	if err != nil {
+		return nil, err
+	}
+	text, err := preview(m.spool, at, f, p.options.Limit, p.named().read)
+	if err != nil {
+		return nil, err
+	}
+	code := codeInternal
+	if b, err := m.bytes(m.member(at, "code"), 20); err == nil {
+		if n, err := strconv.Atoi(string(b)); err == nil {
+			code = n
+		}
+	}
+	return failure(m.id, code, text), nil
 }

@@ -324,8 +324,11 @@ func (p *Proxy) callTool(ctx context.Context, m *message, name string) (*message
 		defer restored.Close() //nolint:errcheck // a temporary file
 	}
 	got, err := p.up.ask(p.withParamHeaders(ctx, restored, name), restored, m.id)
-	if got == nil || err != nil || got.failed {
+	if got == nil || err != nil {
 		return got, err
+	}
+	if got.failed {
+		return p.rewritten(ctx, got, func() (*message, error) { return p.callError(ctx, got) })
 	}
 	in := got.size
 	out, err := p.rewritten(ctx, got, func() (*message, error) { return p.callResult(ctx, got, name) })

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/artelhq/artel"
@@ -180,6 +181,9 @@ func Server(more int, versions ...string) *sdk.Server {
 	})
 	add("fail", "Fails.", func(_ context.Context, _ *sdk.CallToolRequest, in Arguments) ([]sdk.Content, error) {
 		return nil, fmt.Errorf("failed: %s", strings.Repeat("why ", in.Size))
+	})
+	s.AddTool(&sdk.Tool{Name: "refuse", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return nil, &jsonrpc.Error{Code: -32007, Message: "refused: " + strings.Repeat("because ", 5000) + "of that"}
 	})
 	type row struct {
 		ID   int    `json:"id"`

@@ -102,6 +102,15 @@ func (fs *Files) Sign(ctx context.Context, ref string, d time.Duration) (Signed,
 	return s, nil
 }
 
+// SignedPath returns the path of this server at which a pinned ref is read without
+// further rights for d. The caller has opened it.
+func (fs *Files) SignedPath(ctx context.Context, pinned artel.Ref, d time.Duration) (string, error) {
+	if d < MinSigned || d > MaxSigned || !pinned.IsBlob() && pinned.Version == 0 {
+		return "", artel.Errorf(artel.Invalid, "app.Files.SignedPath", pinned.String(), "want a pinned ref, and %d to %d seconds", int(MinSigned.Seconds()), int(MaxSigned.Seconds()))
+	}
+	return tool.FileURL(pinned) + "?sig=" + fs.signer.sign(artel.OwnerOf(ctx), pinned, fs.core.now().Add(d).Truncate(time.Second)), nil
+}
+
 // Elsewhere returns the CDN URL of an immutable file, or "" if this server
 // serves it. The signature is valid for one to two hours and is the same for all
 // requests within an hour.

@@ -127,7 +127,7 @@ func (f *server) artifacts() {
 			if in.Live {
 				open = f.app.Artifacts.OpenLive
 			}
-			return f.serveContent(ctx, in.FileQuery)(open(ctx, c, id, in.Version, at))
+			return f.serveContent(ctx, artel.Ref{Conversation: c, Artifact: id}, in.FileQuery)(open(ctx, c, id, in.Version, at))
 		})
 
 	register(f, routeOp(f.op(http.MethodGet, artifactPath+"/route", "route-artifact", "Say what a model would get of an artifact", http.StatusOK)),

@@ -20,6 +20,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/internal/peer"
 )
 
 // A FileQuery says how to serve a file.
@@ -51,7 +52,7 @@ type Signing struct {
 
 // A SignedFile is an address that opens one file without further rights.
 type SignedFile struct {
-	URL       string    `json:"url" doc:"a path of this server, or an address where files.public_base is configured"`
+	URL       string    `json:"url" doc:"a path of this server, or an address where files.public_base or content_host is configured"`
 	Ref       string    `json:"ref" doc:"what it opens: these bytes, also after later changes of the artifact"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
@@ -80,9 +81,13 @@ func (f *server) files() {
 		},
 		) (*huma.StreamResponse, error) {
 			if in.Sig != "" {
-				return f.serveOrRedirect(ctx, in.FileQuery)(files.OpenSigned(ctx, in.Ref, in.Sig))
+				return f.serveOrRedirect(ctx, artel.Ref{}, in.FileQuery)(files.OpenSigned(ctx, in.Ref, in.Sig))
 			}
-			return f.serveOrRedirect(ctx, in.FileQuery)(files.Open(ctx, in.Ref))
+			ref, err := artel.ParseRef(in.Ref)
+			if err != nil {
+				return nil, err
+			}
+			return f.serveOrRedirect(ctx, ref, in.FileQuery)(files.Open(ctx, in.Ref))
 		})
 	register(f, redirectable(fileOp(f.op(http.MethodGet, "/files/tool_results/{name}", "read-named-file", "Read bytes by their digest", http.StatusOK))),
 		func(ctx context.Context, in *struct {
@@ -92,24 +97,30 @@ func (f *server) files() {
 		},
 		) (*huma.StreamResponse, error) {
 			if in.Sig != "" {
-				return f.serveOrRedirect(ctx, in.FileQuery)(files.OpenNamedSigned(ctx, in.Name, in.Sig))
+				return f.serveOrRedirect(ctx, artel.Ref{}, in.FileQuery)(files.OpenNamedSigned(ctx, in.Name, in.Sig))
 			}
-			return f.serveOrRedirect(ctx, in.FileQuery)(files.OpenNamed(ctx, in.Name))
+			file, err := files.OpenNamed(ctx, in.Name)
+			return f.serveOrRedirect(ctx, artel.BlobRef(file.Digest), in.FileQuery)(file, err)
 		})
 	register(f, f.op(http.MethodPost, "/files/{ref}/sign", "sign-file", "Make an address that opens a file without further rights, for a while", http.StatusOK),
 		func(ctx context.Context, in *struct {
+			RequestHeader
 			Ref  string `path:"ref" doc:"a ref as one percent-encoded segment"`
 			Body Signing
 		},
 		) (*body[SignedFile], error) {
 			s, err := files.Sign(ctx, in.Ref, time.Duration(in.Body.ExpiresIn)*time.Second)
+			if c := f.o.ContentHost; c != "" && strings.HasPrefix(s.URL, "/") {
+				p := peer.Of(in.request)
+				s.URL = c.origin(p) + p.Prefix + s.URL
+			}
 			return answer(SignedFile{URL: s.URL, Ref: s.Ref.String(), ExpiresAt: s.Expires}, err)
 		})
 }
 
-// serveOrRedirect serves a file, or redirects to the CDN. Previews and
-// thumbnails are always served here.
-func (f *server) serveOrRedirect(ctx context.Context, q FileQuery) func(app.File, error) (*huma.StreamResponse, error) {
+// serveOrRedirect serves the file of a ref, or redirects to the CDN. Previews and
+// thumbnails are never there.
+func (f *server) serveOrRedirect(ctx context.Context, ref artel.Ref, q FileQuery) func(app.File, error) (*huma.StreamResponse, error) {
 	return func(file app.File, err error) (*huma.StreamResponse, error) {
 		if err == nil && !q.Preview && q.Width == 0 {
 			if there := f.app.Files.Elsewhere(ctx, file); there != "" {
@@ -117,13 +128,17 @@ func (f *server) serveOrRedirect(ctx context.Context, q FileQuery) func(app.File
 				return redirect(there), nil
 			}
 		}
-		return f.serveContent(ctx, q)(file, err)
+		return f.serveContent(ctx, ref, q)(file, err)
 	}
 }
 
-// serveContent serves a file or its thumbnail.
-func (f *server) serveContent(ctx context.Context, q FileQuery) func(app.File, error) (*huma.StreamResponse, error) {
+// serveContent serves the file of a ref or its thumbnail. Previews are on the content
+// host, if there is one, to which their addresses are signed.
+func (f *server) serveContent(ctx context.Context, ref artel.Ref, q FileQuery) func(app.File, error) (*huma.StreamResponse, error) {
 	return func(file app.File, err error) (*huma.StreamResponse, error) {
+		if err == nil && q.Preview && q.Width == 0 && f.o.ContentHost != "" && file.Signed == 0 {
+			return f.preview(ctx, ref, file)
+		}
 		if err == nil && q.Width > 0 {
 			file, err = f.app.Files.Thumbnail(ctx, file, q.Width)
 		}

@@ -44,6 +44,8 @@ type Options struct {
 	Log       *slog.Logger  // nil: slog.Default
 	// Ready returns why the server is not ready; empty if it is. nil: it always is.
 	Ready func(context.Context) []health.Cause
+	// ContentHost is where files are shown; "": on the same host.
+	ContentHost ContentHost
 }
 
 // Base is the path prefix of everything but the health check.

@@ -19,12 +19,15 @@ func TestPolicyOfCDN(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", address, got, want)
 		}
 		w := httptest.NewRecorder()
-		secured(http.NotFoundHandler(), origin(address)).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		secured(http.NotFoundHandler(), origin(address), " u.example").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 		for directive := range strings.SplitSeq(w.Header().Get("Content-Security-Policy"), ";") {
 			name, sources, _ := strings.Cut(strings.TrimSpace(directive), " ")
 			media := name == "img-src" || name == "media-src"
 			if got := strings.Contains(" "+sources+" ", want+" "); want != "" && got != media {
 				t.Errorf("%q: got %s", address, directive)
+			}
+			if got := strings.Contains(sources, "u.example"); got != (name == "frame-src") {
+				t.Errorf("the host for content: got %s", directive)
 			}
 		}
 	}

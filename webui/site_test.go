@@ -65,6 +65,7 @@ type setup struct {
 	caller   model.CallerOptions             // how models are called
 	ask      agent.Permissions               // which tools are asked about
 	openai   func(blob.Store) model.Provider // calls services of the dialect; nil: the demo answers
+	content  httpapi.ContentHost             // where files are shown; "": on the same host
 	login    bool                            // who asks has to be known
 	listener net.Listener                    // nil: on any port
 	wrap     func(http.Handler) http.Handler // around the whole server; nil: nothing
@@ -142,14 +143,15 @@ func newSiteOf(t testing.TB, c setup) *site {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle(httpapi.Base+"/", httpapi.New(a, httpapi.Options{}))
-	page := webui.New(a, webui.Options{API: func() ([]byte, error) { return httpapi.Document(a, "dev") }, Samples: os.DirFS("../cmd/artel/samples"), Now: c.now})
+	mux.Handle(httpapi.Base+"/", httpapi.New(a, httpapi.Options{ContentHost: c.content}))
+	page := webui.At(webui.Place{Content: c.content.Sources()}, a, webui.Options{API: func() ([]byte, error) { return httpapi.Document(a, "dev") }, Samples: os.DirFS("../cmd/artel/samples"), Now: c.now})
 	mux.Handle(httpapi.DocsPath, page)
 	mux.Handle("/", page)
 	handler := apptest.As(httpapi.Guard(mux))
 	if c.login {
 		handler = httpapi.Guard(httpapi.Authenticate(mux, httpapi.Authentication{Access: a.Access, Gateway: func(*http.Request) bool { return false }}))
 	}
+	handler = c.content.Handler(handler)
 	if c.wrap != nil {
 		handler = c.wrap(handler)
 	}

@@ -67,6 +67,10 @@ func New(a *app.App, o Options) http.Handler { return At(Place{}, a, o) }
 type Place struct {
 	Prefix string         // of all paths, such as /artel; may be empty
 	OIDC   *oidc.Provider // at which people can log in; nil: none
+
+	// Content is where files are shown, as sources of a policy after a space; "": on the
+	// same host.
+	Content string
 }
 
 // At is [New] for a page that browsers reach below a path. Its requests come without
@@ -98,7 +102,7 @@ func At(p Place, a *app.App, o Options) http.Handler {
 			return template.Must(template.New("").Funcs(ui.funcs(l)).ParseFS(templates, "templates/*.html"))
 		})
 	}
-	return secured(compressed(ui.withLanguage(ui.routes())), origin(o.CDN))
+	return secured(compressed(ui.withLanguage(ui.routes())), origin(o.CDN), p.Content)
 }
 
 func (ui *handler) routes() http.Handler {
@@ -261,10 +265,10 @@ func origin(address string) string {
 }
 
 // secured sets the security headers of every response. Frames show artifacts,
-// which the API serves sandboxed. Media may also come from cdn.
-func secured(next http.Handler, cdn string) http.Handler {
+// which the API serves sandboxed, or the host for content. Media may also come from cdn.
+func secured(next http.Handler, cdn, content string) http.Handler {
 	policy := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:" + cdn + "; media-src 'self' data:" + cdn + "; " +
-		"frame-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+		"frame-src 'self'" + content + "; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)

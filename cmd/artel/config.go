@@ -29,6 +29,7 @@ import (
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/artifact/edit"
+	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
@@ -91,6 +92,7 @@ type config struct {
 	} `yaml:"pipeline"`
 	Auth           authConfig  `yaml:"auth"`            // who may use the server
 	Hosts          []string    `yaml:"hosts"`           // names of this server beside loopback, which the Host of a request may have
+	ContentHost    string      `yaml:"content_host"`    // another name of this server, which shows artifacts and nothing else
 	TrustedProxies []string    `yaml:"trusted_proxies"` // networks of proxies whose X-Forwarded-* and Forwarded are believed
 	TLS            tlsSettings `yaml:"tls"`             // how this server encrypts; default: not
 	BasePath       string      `yaml:"base_path"`       // below which a proxy serves this server, such as /artel
@@ -228,6 +230,14 @@ func (c *config) check() error {
 	}
 	if _, err := peer.ParseTrusted(c.TrustedProxies); err != nil {
 		return fmt.Errorf("trusted_proxies: %w", err)
+	}
+	if c.ContentHost != "" {
+		if _, err := httpapi.ParseContentHost(c.ContentHost); err != nil {
+			return fmt.Errorf("content_host: %w", err)
+		}
+		if slices.ContainsFunc(c.Hosts, func(h string) bool { return strings.EqualFold(h, c.ContentHost) }) {
+			return fmt.Errorf("content_host is %s, which is one of hosts: want a name that has neither page nor API", artel.Shorten(c.ContentHost, 80))
+		}
 	}
 	for _, check := range []func() error{c.TLS.check, c.Auth.check} {
 		if err := check(); err != nil {

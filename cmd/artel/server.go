@@ -197,15 +197,21 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return err
 	}
+	var content httpapi.ContentHost
+	if name := o.config.ContentHost; name != "" {
+		if content, err = httpapi.ParseContentHost(name); err != nil {
+			return artel.Errorf(artel.Invalid, "config", o.config.path, "content_host: %w", err)
+		}
+	}
 	origins := gateway.Origins(o.config.Gateway.Origins)
 	mcpServer := mcpserver.New(s.app, mcpserver.Options{Version: version, Log: s.log})
 	s.close = append(s.close, func() error { mcpServer.Close(); return nil })
 	f := faces{
 		mcp:     httpapi.Inert(mcpServer),
 		gateway: httpapi.Inert(gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.logRequest, Log: s.log, Backend: gatewayOptions, Origins: origins})),
-		api:     httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log, Ready: s.health.Causes}),
+		api:     httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log, Ready: s.health.Causes, ContentHost: content}),
 		metrics: httpapi.Inert(httpapi.Operators(s.metrics.Handler())),
-		page:    webui.At(webui.Place{Prefix: o.config.prefix(), OIDC: provider}, s.app, webui.Options{Version: version, Command: startedAs(os.Args), Samples: files, Log: s.log, CDN: o.config.Files.PublicBase, API: func() ([]byte, error) { return httpapi.Document(s.app, version) }}),
+		page:    webui.At(webui.Place{Prefix: o.config.prefix(), OIDC: provider, Content: content.Sources()}, s.app, webui.Options{Version: version, Command: startedAs(os.Args), Samples: files, Log: s.log, CDN: o.config.Files.PublicBase, API: func() ([]byte, error) { return httpapi.Document(s.app, version) }}),
 	}
 	admitted := gatewayOptions.Keys
 	if !o.config.admits() {
@@ -222,7 +228,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if s.tls != nil {
 		known = remembered(known)
 	}
-	s.handler = httpapi.FromProxies(s.metrics.HTTP(httpapi.GuardAllowing(httpapi.Paced(withID(known)), origins.Allow, o.config.Hosts...), faceOf), proxies, prefix)
+	s.handler = httpapi.FromProxies(s.metrics.HTTP(content.Handler(httpapi.GuardAllowing(httpapi.Paced(withID(known)), origins.Allow, o.config.Hosts...)), faceOf), proxies, prefix)
 	return nil
 }
 

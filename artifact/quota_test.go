@@ -145,7 +145,7 @@ func TestQuotaWithin(t *testing.T) {
 }
 
 // TestQuotaOfTexts: what agents and users write counts, small edits of long texts cost
-// little, and deleting is always possible.
+// nothing, and deleting is always possible.
 func TestQuotaOfTexts(t *testing.T) {
 	b := newBench(t, t.TempDir()+"/data.db")
 	b.options.Quota = 50_000

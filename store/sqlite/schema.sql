@@ -377,17 +377,6 @@ CREATE TRIGGER stored_blob_last AFTER UPDATE OF uses ON stored_blobs WHEN new.us
     DELETE FROM stored_blobs WHERE owner = new.owner AND digest = new.digest;
     UPDATE stored SET bytes = bytes - new.size WHERE owner = new.owner;
 END;
-CREATE TRIGGER stored_edit AFTER INSERT ON edits WHEN new.text IS NOT NULL OR new.changes IS NOT NULL BEGIN
-    INSERT INTO stored (owner, bytes) VALUES (new.owner, coalesce(octet_length(new.text), 0) + coalesce(octet_length(new.changes), 0))
-        ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
-END;
-CREATE TRIGGER stored_edit_changed AFTER UPDATE OF text, changes ON edits BEGIN
-    UPDATE stored SET bytes = bytes + coalesce(octet_length(new.text), 0) + coalesce(octet_length(new.changes), 0)
-        - coalesce(octet_length(old.text), 0) - coalesce(octet_length(old.changes), 0) WHERE owner = new.owner;
-END;
-CREATE TRIGGER stored_edit_gone AFTER DELETE ON edits WHEN old.text IS NOT NULL OR old.changes IS NOT NULL BEGIN
-    UPDATE stored SET bytes = bytes - coalesce(octet_length(old.text), 0) - coalesce(octet_length(old.changes), 0) WHERE owner = old.owner;
-END;
 CREATE TRIGGER stored_edit_blob AFTER INSERT ON edits WHEN new.in_blob = 1 BEGIN
     INSERT INTO stored_blobs (owner, digest, uses, size) VALUES (new.owner, new.digest, 1, coalesce(json_extract(new.media, '$.size'), 0))
         ON CONFLICT (owner, digest) DO UPDATE SET uses = uses + 1;
@@ -397,17 +386,6 @@ CREATE TRIGGER stored_edit_blob_gone AFTER DELETE ON edits WHEN old.in_blob = 1 
 END;
 CREATE TRIGGER stored_edit_blob_dropped AFTER UPDATE OF in_blob ON edits WHEN old.in_blob = 1 AND new.in_blob = 0 BEGIN
     UPDATE stored_blobs SET uses = uses - 1 WHERE owner = old.owner AND digest = old.digest;
-END;
-CREATE TRIGGER stored_version AFTER INSERT ON versions WHEN new.text IS NOT NULL OR new.changes IS NOT NULL BEGIN
-    INSERT INTO stored (owner, bytes) VALUES (new.owner, coalesce(octet_length(new.text), 0) + coalesce(octet_length(new.changes), 0))
-        ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
-END;
-CREATE TRIGGER stored_version_changed AFTER UPDATE OF text, changes ON versions BEGIN
-    UPDATE stored SET bytes = bytes + coalesce(octet_length(new.text), 0) + coalesce(octet_length(new.changes), 0)
-        - coalesce(octet_length(old.text), 0) - coalesce(octet_length(old.changes), 0) WHERE owner = new.owner;
-END;
-CREATE TRIGGER stored_version_gone AFTER DELETE ON versions WHEN old.text IS NOT NULL OR old.changes IS NOT NULL BEGIN
-    UPDATE stored SET bytes = bytes - coalesce(octet_length(old.text), 0) - coalesce(octet_length(old.changes), 0) WHERE owner = old.owner;
 END;
 CREATE TRIGGER stored_version_blob AFTER INSERT ON versions WHEN new.in_blob = 1 BEGIN
     INSERT INTO stored_blobs (owner, digest, uses, size) VALUES (new.owner, new.digest, 1, coalesce(json_extract(new.media, '$.size'), 0))
@@ -422,6 +400,28 @@ CREATE TRIGGER stored_file AFTER INSERT ON files BEGIN
 END;
 CREATE TRIGGER stored_file_gone AFTER DELETE ON files BEGIN
     UPDATE stored_blobs SET uses = uses - 1 WHERE owner = old.owner AND digest = old.digest;
+END;
+CREATE TRIGGER stored_edit AFTER INSERT ON edits WHEN new.text IS NOT NULL OR octet_length(new.changes) > 4096 BEGIN
+    INSERT INTO stored (owner, bytes) VALUES (new.owner, coalesce(octet_length(new.text), 0) + iif(octet_length(new.changes) > 4096, octet_length(new.changes), 0))
+        ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER stored_edit_changed AFTER UPDATE OF text, changes ON edits BEGIN
+    UPDATE stored SET bytes = bytes + coalesce(octet_length(new.text), 0) + iif(octet_length(new.changes) > 4096, octet_length(new.changes), 0)
+        - coalesce(octet_length(old.text), 0) - iif(octet_length(old.changes) > 4096, octet_length(old.changes), 0) WHERE owner = new.owner;
+END;
+CREATE TRIGGER stored_edit_gone AFTER DELETE ON edits WHEN old.text IS NOT NULL OR octet_length(old.changes) > 4096 BEGIN
+    UPDATE stored SET bytes = bytes - coalesce(octet_length(old.text), 0) - iif(octet_length(old.changes) > 4096, octet_length(old.changes), 0) WHERE owner = old.owner;
+END;
+CREATE TRIGGER stored_version AFTER INSERT ON versions WHEN new.text IS NOT NULL OR octet_length(new.changes) > 4096 BEGIN
+    INSERT INTO stored (owner, bytes) VALUES (new.owner, coalesce(octet_length(new.text), 0) + iif(octet_length(new.changes) > 4096, octet_length(new.changes), 0))
+        ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER stored_version_changed AFTER UPDATE OF text, changes ON versions BEGIN
+    UPDATE stored SET bytes = bytes + coalesce(octet_length(new.text), 0) + iif(octet_length(new.changes) > 4096, octet_length(new.changes), 0)
+        - coalesce(octet_length(old.text), 0) - iif(octet_length(old.changes) > 4096, octet_length(old.changes), 0) WHERE owner = new.owner;
+END;
+CREATE TRIGGER stored_version_gone AFTER DELETE ON versions WHEN old.text IS NOT NULL OR octet_length(old.changes) > 4096 BEGIN
+    UPDATE stored SET bytes = bytes - coalesce(octet_length(old.text), 0) - iif(octet_length(old.changes) > 4096, octet_length(old.changes), 0) WHERE owner = old.owner;
 END;
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, 1);
@@ -456,3 +456,4 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (60, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (70, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (80, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (90, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (95, 1);

@@ -37,8 +37,8 @@ const (
 	) GROUP BY owner, digest`
 	recountBytes = `SELECT owner, sum(bytes) AS bytes FROM (
 		SELECT owner, size AS bytes FROM blobs
-		UNION ALL SELECT owner, coalesce(octet_length(text), 0) + coalesce(octet_length(changes), 0) FROM versions
-		UNION ALL SELECT owner, coalesce(octet_length(text), 0) + coalesce(octet_length(changes), 0) FROM edits
+		UNION ALL SELECT owner, coalesce(octet_length(text), 0) + iif(octet_length(changes) > 4096, octet_length(changes), 0) FROM versions
+		UNION ALL SELECT owner, coalesce(octet_length(text), 0) + iif(octet_length(changes) > 4096, octet_length(changes), 0) FROM edits
 	) GROUP BY owner`
 )
 

@@ -30,10 +30,10 @@ func TestStoredOfOldDatabases(t *testing.T) {
 		('ann', 'cnv_a', 'pic', 1, 0, '', '', 'user', 'create', '', '', 'user_upload', '{"size":400}', 'sha256-z', 1, 9, NULL, NULL)`)
 	raw(t, path, `INSERT INTO edits (owner, conversation, artifact, number, folded, parent, message, run, author, update_type, title, filename, source, media, digest, in_blob, created_at, text, changes) VALUES
 		('ann', 'cnv_a', 'pic', 1, 1, 0, '', '', 'user', 'create', '', '', 'user_upload', '{"size":400}', 'sha256-z', 1, 9, NULL, NULL),
-		('ann', 'cnv_a', 'doc', 2, 0, 1, '', '', 'user', 'edit', '', '', 'user', '{"size":8}', 'sha256-y', 0, 9, NULL, '["é"]')`)
+		('ann', 'cnv_a', 'doc', 2, 0, 1, '', '', 'user', 'edit', '', '', 'user', '{"size":8}', 'sha256-y', 0, 9, NULL, '["' || printf('%.*c', 5000, 'x') || 'é"]')`)
 	raw(t, path, `INSERT INTO files (owner, id, holder, digest, filename, purpose, info, created_at) VALUES
 		('ann', 'f', '', 'sha256-z', '', '', '{"size":400}', 1), ('bob', 'f', '', 'sha256-z', '', '', '{"size":400}', 1)`)
-	want := map[string]int64{"ann": 7 + 3 + 400 + 6, "bob": 400}
+	want := map[string]int64{"ann": 7 + 400 + 5006, "bob": 400}
 	stored := func() map[string]int64 {
 		t.Helper()
 		s := open(t, path, sqlite.Options{})
@@ -67,7 +67,7 @@ func TestStoredOfOldDatabases(t *testing.T) {
 	}
 	recount(false)
 	raw(t, path, `UPDATE stored SET bytes = bytes + 5 WHERE owner = 'ann'; DELETE FROM stored WHERE owner = 'bob'; UPDATE stored_blobs SET uses = 9 WHERE owner = 'ann' AND digest = 'sha256-z'`)
-	wrong := []sqlite.Miscount{{Owner: "ann", Counted: 421, Real: 416, Blobs: 1}, {Owner: "bob", Real: 400}}
+	wrong := []sqlite.Miscount{{Owner: "ann", Counted: 5418, Real: 5413, Blobs: 1}, {Owner: "bob", Real: 400}}
 	recount(false, wrong...)
 	recount(false, wrong...)
 	recount(true, wrong...)

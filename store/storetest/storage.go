@@ -78,7 +78,7 @@ func storageBlobs(c *check) {
 	c.used("of nothing again", me, 0)
 }
 
-// storageTexts: texts count as often as they are stored, edits as their changes.
+// storageTexts: texts count as often as they are stored, edits as their changes unless these are small.
 func storageTexts(c *check) {
 	conv := artel.NewConversationID(c.now)
 	text := strings.Repeat("中", 1000) // 3000 bytes
@@ -93,16 +93,19 @@ func storageTexts(c *check) {
 		return tx.Journal.Fold(conv, "doc", v, &text)
 	})
 	c.used("of a text", me, 3000)
-	// A small change of a long text costs little.
+	// A small change of a long text costs nothing, a long one its length.
 	edit := artel.Version{MediaInfo: plain(), Digest: numbered(2), Run: "run_1", Parent: 1, Changes: []artel.Change{{Start: 0, End: 1, Old: "中", New: "文"}}}
+	c.update(func(tx store.Tx) error { _, err := tx.Journal.Append(conv, "doc", edit, nil); return err })
+	c.used("after a small edit", me, 3000)
+	edit.Changes[0].New = strings.Repeat("x", 2*store.CountedChanges)
 	c.update(func(tx store.Tx) error { _, err := tx.Journal.Append(conv, "doc", edit, nil); return err })
 	var with int64
 	c.view(func(tx store.Tx) (err error) { with, err = tx.Storage.Used(); return err })
-	if cost := with - 3000; cost < 6 || cost > 500 {
-		c.Failf("an edit of one character costs %d bytes", cost)
+	if cost := with - 3000; cost < 2*store.CountedChanges || cost > 3*store.CountedChanges {
+		c.Failf("an edit that adds %d bytes costs %d", 2*store.CountedChanges, cost)
 	}
 	c.update(func(tx store.Tx) error { _, err := tx.Journal.Append(conv, "doc", edit, &text); return err })
-	c.update(func(tx store.Tx) error { return tx.Journal.DropText(conv, "doc", 3) })
+	c.update(func(tx store.Tx) error { return tx.Journal.DropText(conv, "doc", 4) })
 	c.used("after its text was dropped", me, 3000+2*(with-3000))
 	c.update(func(tx store.Tx) error { return tx.Journal.DropText(conv, "doc", 1) })
 	c.used("after the text of the version was dropped", me, 2*(with-3000))

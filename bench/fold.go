@@ -18,6 +18,8 @@ import (
 const foldAbout = "A run that has made 1,500 small edits at random places in a text of 1 MB, with the database that the server uses (FULL). " +
 	"The fold is all from the last edit to the visible version on disk. Meanwhile another owner makes one small update after the other; the wait is the longest. " +
 	"A fold waits for about six commits, each a sync of the disk, between which it lets others update. " +
+	"By a profile, a fold takes about 27 ms of processor time: 12 ms to mark 1,500 rows, each two entries of an index and the row, 5 ms to read their changes, " +
+	"3 ms to apply them, and what the anchor takes to write the text. The rest are syncs, and the updates of the other owner. " +
 	"The live text is read by a reader without a cache. " +
 	"The anchor of the fold is an update that stores a text of this size as a new artifact, that of the wait the longest wait during it, " +
 	"and that of the read a version with a stored text."

@@ -5,6 +5,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"slices"
 	"time"
 
@@ -212,19 +213,14 @@ func (t journal) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit,
 	if q.After > 0 {
 		query, args = query+" AND v.number > ?", append(args, q.After)
 	}
+	query += " ORDER BY v.artifact, v.number"
+	if q.Spans {
+		return t.spans(op, c, query, args)
+	}
 	var edits []store.Edit
-	err := t.rows(op, string(c), query+" ORDER BY v.artifact, v.number", args, func(rows *sql.Rows) error {
+	err := t.rows(op, string(c), query, args, func(rows *sql.Rows) error {
 		var e store.Edit
 		var r versionRow
-		if q.Spans {
-			if err := rows.Scan(&e.Artifact, &e.Folded, &e.Number, &e.Parent, &e.Run, &e.Update, &r.changes); err != nil {
-				return err
-			}
-			var err error
-			e.Changes, err = r.decodeChanges()
-			edits = append(edits, e)
-			return err
-		}
 		if err := rows.Scan(append([]any{&e.Artifact, &e.Folded, &e.Text}, r.dest()...)...); err != nil {
 			return err
 		}
@@ -237,6 +233,26 @@ func (t journal) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit,
 		return nil, err
 	}
 	return edits, nil
+}
+
+// spans returns edits with their changes and little else, of which a fold reads
+// thousands.
+func (t journal) spans(op string, c artel.ConversationID, query string, args []any) ([]store.Edit, error) {
+	var edits []store.Edit
+	err := t.values(op, string(c), query, args, 7, func(row []driver.Value) error {
+		e := store.Edit{Artifact: artel.ArtifactID(row[0].(string)), Folded: row[1].(int64) != 0}
+		e.Number, e.Parent = int(row[2].(int64)), int(row[3].(int64))
+		e.Run, e.Update = artel.RunID(row[4].(string)), artel.UpdateType(row[5].(string))
+		var r versionRow
+		if s, ok := row[6].(string); ok {
+			r.changes = &s
+		}
+		var err error
+		e.Changes, err = r.decodeChanges()
+		edits = append(edits, e)
+		return err
+	})
+	return edits, err
 }
 
 // replayQuery walks from an edit up to the nearest one with a text, newest first.

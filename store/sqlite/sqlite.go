@@ -379,28 +379,39 @@ func (c *session) exec(query string, args ...any) (driver.Result, error) {
 
 // number runs a statement that returns at most one row with one number.
 func (c *session) number(query string, args ...any) (n int64, found bool, err error) {
+	err = c.values(query, args, make([]driver.Value, 1), func(row []driver.Value) error {
+		n, found = row[0].(int64)
+		return nil
+	})
+	return n, found, err
+}
+
+// values calls scan with each row of a query, which is read into row.
+func (c *session) values(query string, args []any, row []driver.Value, scan func([]driver.Value) error) (err error) {
 	st, named, err := c.prepareDirect(query, args)
 	if err != nil {
-		return 0, false, err
+		return err
 	}
 	rows, err := st.Stmt.(driver.StmtQueryContext).QueryContext(context.Background(), named)
 	if err != nil {
-		return 0, false, err
+		return err
 	}
 	defer func() {
 		if cerr := rows.Close(); err == nil {
 			err = cerr
 		}
 	}()
-	row := [1]driver.Value{}
-	switch err := rows.Next(row[:]); {
-	case errors.Is(err, io.EOF):
-		return 0, false, nil
-	case err != nil:
-		return 0, false, err
+	for {
+		switch err := rows.Next(row); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := scan(row); err != nil {
+			return err
+		}
 	}
-	n, found = row[0].(int64)
-	return n, found, nil
 }
 
 func (c *session) query(query string, args ...any) (*sql.Rows, error) {

@@ -183,6 +183,18 @@ func (t *tx) rows(op, subject, query string, args []any, scan func(*sql.Rows) er
 	return nil
 }
 
+// values calls scan for each row of a query, with the values of its columns as SQLite has
+// them, which the columns of strict tables determine. It takes half the time of rows.
+func (t *tx) values(op, subject, query string, args []any, columns int, scan func([]driver.Value) error) error {
+	if err := t.usable(op, false); err != nil {
+		return err
+	}
+	if err := t.session.values(query, args, make([]driver.Value, columns), scan); err != nil {
+		return t.fail(op, subject, err)
+	}
+	return nil
+}
+
 // list returns a value for each row of a query, which scan fills.
 func list[T any](t *tx, op, subject, query string, args []any, scan func(*sql.Rows, *T) error) ([]T, error) {
 	var out []T

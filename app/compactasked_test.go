@@ -4,6 +4,7 @@ package app_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,6 +121,48 @@ func TestCompactionWhileARunWorks(t *testing.T) {
 				t.Errorf("the next run was sent\n%s", text)
 			}
 		})
+	}
+}
+
+// TestInjectedWhileSummedUp: what is said while the run sums up at rest follows the summary.
+// It followed the answer before it, on a branch of its own: the summary was of no use, the
+// conversation ended in it, and calls of the run were left without results.
+func TestInjectedWhileSummedUp(t *testing.T) {
+	w := &writer{before: map[int]func(){}}
+	b := newBench(t, provide(w.generate))
+	c := b.conversation()
+	ctx := apptest.Context(t)
+	var failed error
+	w.before[2] = func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.before = map[int]func(){0: func() {
+			r, err := b.Runs.Active(ctx, c)
+			if err == nil {
+				_, err = b.Runs.Inject(ctx, r.ID, "By the way.")
+			}
+			failed = errors.Join(failed, err)
+		}}
+		_, failed = b.Runs.Compact(ctx, c)
+	}
+	r := b.ask(c, "Write it down.")
+	if failed != nil || r.State != artel.RunDone {
+		t.Fatalf("the run: %+v, %v", r, failed)
+	}
+	found, err := b.Conversations.Find(ctx, c)
+	if err != nil || found.Leaf != r.Reply {
+		t.Errorf("the conversation ends in %s, the reply is %s: %v", found.Leaf, r.Reply, err)
+	}
+	for _, m := range b.turns(c) {
+		if len(m.Siblings) != 1 {
+			t.Errorf("%s %q has siblings %v", m.ID, artel.TextOf(m.Parts), m.Siblings)
+		}
+	}
+	if branch := b.said(c); strings.Index(branch, "By the way.") < strings.Index(branch, "## 1. Request and intent") || !strings.HasSuffix(branch, "It is done.") {
+		t.Errorf("the branch reads %q", branch)
+	}
+	if text := textsOf(w.asked[len(w.asked)-1]); !strings.Contains(text, "## 1. Request and intent") {
+		t.Errorf("the last call was sent\n%s", text)
 	}
 }
 

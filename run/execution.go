@@ -88,13 +88,17 @@ func (x *execution) atWork() time.Duration {
 // for a compaction arrived.
 func (x *execution) continueRun(ctx context.Context) {
 	x.run.State, x.run.FinishedAt = artel.RunRunning, nil
-	in, err := x.Inbox(context.WithoutCancel(ctx), x.run.Reply)
+	var in agent.Inbox
+	after, err := x.restsAt(context.WithoutCancel(ctx))
+	if err == nil {
+		in, err = x.Inbox(context.WithoutCancel(ctx), after)
+	}
 	if err != nil || len(in.Said) == 0 && !in.Compact {
 		_ = x.finish(context.WithoutCancel(ctx), artel.RunFailed, err)
 		x.ended(ctx)
 		return
 	}
-	if x.continuesAfter, x.interrupted, x.completed = x.run.Reply, nil, nil; len(in.Said) > 0 {
+	if x.continuesAfter, x.interrupted, x.completed = after, nil, nil; len(in.Said) > 0 {
 		x.continuesAfter = in.Said[len(in.Said)-1].ID
 	}
 	x.execute(ctx)

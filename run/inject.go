@@ -241,6 +241,24 @@ func (x *execution) newestMessage(tx store.Tx) (artel.MessageID, error) {
 	return tip, err
 }
 
+// restsAt returns the newest message of a run at rest: its reply, or a summary that it has
+// stored since.
+func (x *execution) restsAt(ctx context.Context) (id artel.MessageID, err error) {
+	if len(x.pending) > 0 { // the reply, which is not stored yet
+		return x.run.Reply, nil
+	}
+	err = x.config.Store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+		id, err = x.newestMessage(tx)
+		if unread, ok := errors.AsType[*unreadError](err); ok {
+			if err = unread.read(tx); err == nil {
+				id, err = x.newestMessage(tx)
+			}
+		}
+		return err
+	})
+	return id, err
+}
+
 // follow returns the newest message of the run behind its message tip, at most steps
 // behind it, and whether none is newer. While the user looks at another branch, the
 // conversation does not tell it.

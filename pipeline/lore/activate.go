@@ -307,7 +307,7 @@ func (a *activation) timing(ctx context.Context, c candidate, newest int) Reason
 			continue
 		}
 		_, ok, _ := a.occurs(ctx, c, a.window(c, at), nil)
-		if (ok || c.Constant) && a.drawn(c, at, "chance") < valueOr(c.Probability, 100) {
+		if p := valueOr(c.Probability, 100); (ok || c.Constant) && (p >= 100 || a.spend(c, "", len(a.Messages[at].Text)) && a.drawn(c, at, "chance") < p) {
 			active, cooling = at+c.Sticky, at+c.Sticky+c.Cooldown
 			if c.Sticky == 0 {
 				active = -1

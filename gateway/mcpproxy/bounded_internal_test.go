@@ -105,3 +105,48 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// Values of a long document are read with buffers of their size.
+func TestShortValuesTakeLittle(t *testing.T) {
+	s := &spool{}
+	defer s.Close()
+	const n = 20_000
+	for i := range n {
+		if _, err := s.WriteString([]string{"[", ","}[min(i, 1)] + `{"id":7,"name":"some text"}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.WriteString("]"); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	out, err := pick(s, s.all(), "$[*].name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / n; each > 8<<10 {
+		t.Errorf("%d bytes are allocated for each value", each)
+	}
+}
+
+// Texts without number are joined, and none is lost.
+func TestBlocksWithoutNumber(t *testing.T) {
+	store := &discard{}
+	p := New(nil, store, Options{Name: "x"})
+	m, err := newLines(repeated(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"first"}`, `,{"type":"text","text":"word"}`, 100_000, `]}}`), io.Discard, func(string) {}, nil).receive(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	c := p.collector(m)
+	defer c.close()
+	if err := m.elements(m.member(m.result, "content"), func(_ int, v span) error { return c.block(t.Context(), v) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.pieces) > maxPieces || c.text.size != 5+4*100_000 {
+		t.Errorf("%d pieces of %d bytes", len(c.pieces), c.text.size)
+	}
+}

@@ -264,8 +264,7 @@ func pick(s *spool, at span, path string) (*spool, error) {
 				return err
 			}
 		}
-		_, err := io.Copy(out, s.reader(v))
-		return err
+		return s.copyTo(out, v)
 	})
 	if err == nil && n == 0 {
 		err = errors.New("nothing is there")

@@ -95,7 +95,7 @@ func (c *collector) resource(ctx context.Context, e *emitter, at span, limit int
 		return e.err
 	}
 	from := c.text.size
-	changed, err := c.scrubbed(ctx, m.unescaped(inner(v)))
+	changed, err := c.scrubbed(ctx, m.unescaped(inner(v)), v.size())
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (c *collector) words(ctx context.Context, block span, intro string, at span
 		return err
 	}
 	before := len(c.pieces)
-	changed, err := c.scrubbed(ctx, c.m.unescaped(at))
+	changed, err := c.scrubbed(ctx, c.m.unescaped(at), at.size())
 	if err != nil {
 		return err
 	}
@@ -122,6 +122,10 @@ func (c *collector) words(ctx context.Context, block span, intro string, at span
 	} else if a := c.m.member(block, "annotations"); !a.empty() && a.size() < 500 {
 		x.extra, _ = c.m.bytes(a, 500)
 	}
+	if len(c.pieces) == before {
+		c.add(x)
+		return nil
+	}
 	// Pictures that were found in the text come after it.
 	c.pieces = slices.Insert(c.pieces, before, x)
 	return nil
@@ -130,7 +134,7 @@ func (c *collector) words(ctx context.Context, block span, intro string, at span
 // other adds a block of another kind: its JSON.
 func (c *collector) other(ctx context.Context, at span) error {
 	from := c.text.size
-	changed, err := c.scrubbed(ctx, c.m.reader(at))
+	changed, err := c.scrubbed(ctx, c.m.reader(at), at.size())
 	if err != nil {
 		return err
 	}
@@ -142,38 +146,56 @@ func (c *collector) other(ctx context.Context, at span) error {
 	return nil
 }
 
-// scrubbed adds a text with refs in the place of encoded bytes.
-func (c *collector) scrubbed(ctx context.Context, in io.Reader) (changed bool, err error) {
+// wholeText is the most bytes of a text that is scrubbed in one piece, without the buffers of a
+// stream.
+const wholeText = 16 << 10
+
+// scrubbed adds a text of at most so many bytes with refs in the place of encoded bytes.
+func (c *collector) scrubbed(ctx context.Context, in io.Reader, size int64) (changed bool, err error) {
+	if size <= wholeText {
+		b, err := io.ReadAll(in)
+		if err != nil {
+			return false, err
+		}
+		text, err := scrub.Text(ctx, string(b), c.keepMedia)
+		if err == nil {
+			_, err = c.text.WriteString(text)
+		}
+		return text != string(b), err
+	}
 	seed := maphash.MakeSeed()
 	var before, after maphash.Hash
 	before.SetSeed(seed)
 	after.SetSeed(seed)
-	err = scrub.Copy(ctx, io.MultiWriter(c.text, &after), io.TeeReader(in, &before), func(ctx context.Context, r io.Reader, h scrub.Hint) (string, error) {
-		declared := h.MediaType
-		if h.Signature != "" {
-			declared = h.Signature
-		}
-		s := &spool{}
-		defer s.Close() //nolint:errcheck // a temporary file
-		if _, err := io.Copy(s, r); err != nil {
-			return "", err
-		}
-		f, err := c.p.keeper.keep(ctx, s, s.all(), media.Hint{DeclaredType: declared, Filename: h.Filename})
+	err = scrub.Copy(ctx, io.MultiWriter(c.text, &after), io.TeeReader(in, &before), c.keepMedia)
+	return before.Sum64() != after.Sum64(), err
+}
+
+// keepMedia is the [scrub.Sink] of a text.
+func (c *collector) keepMedia(ctx context.Context, r io.Reader, h scrub.Hint) (string, error) {
+	declared := h.MediaType
+	if h.Signature != "" {
+		declared = h.Signature
+	}
+	s := &spool{}
+	defer s.Close() //nolint:errcheck // a temporary file
+	if _, err := io.Copy(s, r); err != nil {
+		return "", err
+	}
+	f, err := c.p.keeper.keep(ctx, s, s.all(), media.Hint{DeclaredType: declared, Filename: h.Filename})
+	if err != nil {
+		return "", err
+	}
+	if f.Kind == artel.KindImage {
+		say, err := c.picture(ctx, f, s)
 		if err != nil {
 			return "", err
 		}
-		if f.Kind == artel.KindImage {
-			say, err := c.picture(ctx, f, s)
-			if err != nil {
-				return "", err
-			}
-			if say = "[" + f.Ref() + say + "]"; say != "["+f.Ref()+"]" && !slices.Contains(c.later, say) {
-				c.later = append(c.later, say)
-			}
+		if say = "[" + f.Ref() + say + "]"; say != "["+f.Ref()+"]" && !slices.Contains(c.later, say) {
+			c.later = append(c.later, say)
 		}
-		return f.Ref(), nil
-	})
-	return before.Sum64() != after.Sum64(), err
+	}
+	return f.Ref(), nil
 }
 
 // encoded adds bytes in base64 as a ref, and pictures also as what is seen.
@@ -198,7 +220,12 @@ func (c *collector) encoded(ctx context.Context, at span, declared, name string)
 	if _, err := fmt.Fprintf(c.text, "[%s: %s%s]", describe(f), f.Ref(), say); err != nil {
 		return err
 	}
-	c.pieces = slices.Insert(c.pieces, before, piece{at: span{from, c.text.size}})
+	x := piece{at: span{from, c.text.size}}
+	if len(c.pieces) == before {
+		c.add(x)
+		return nil
+	}
+	c.pieces = slices.Insert(c.pieces, before, x)
 	return nil
 }
 
@@ -331,7 +358,7 @@ func (c *collector) joined(ctx context.Context, e *emitter, limit int) error {
 				return err
 			}
 		}
-		if _, err := io.Copy(all, c.text.reader(x.at)); err != nil {
+		if err := c.text.copyTo(all, x.at); err != nil {
 			return err
 		}
 	}

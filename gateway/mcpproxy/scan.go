@@ -66,10 +66,10 @@ func (c *scanner) fill() bool {
 	if at >= c.end || c.err != nil {
 		return false
 	}
-	if c.own == nil {
-		c.own = make([]byte, scanSize)
+	if c.own == nil { // most values are short
+		c.own = make([]byte, min(scanSize, c.end-at))
 	}
-	n, err := c.s.ReadAt(c.own[:min(scanSize, c.end-at)], at)
+	n, err := c.s.ReadAt(c.own[:min(int64(len(c.own)), c.end-at)], at)
 	if n == 0 {
 		c.err = err
 		return false
@@ -260,6 +260,10 @@ func (s *spool) elements(at span, visit func(i int, value span) error) error {
 func (s *spool) kind(at span) byte {
 	if at.empty() {
 		return 0
+	}
+	const start = 16 // values begin at once
+	if k := scan(s, span{at.from, min(at.to, at.from+start)}).peek(); k != 0 {
+		return k
 	}
 	return scan(s, at).peek()
 }

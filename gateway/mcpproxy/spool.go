@@ -87,6 +87,20 @@ func (s *spool) bytes(at span, limit int64) ([]byte, error) {
 	return b, err
 }
 
+// copyTo writes the bytes of a span to w.
+func (s *spool) copyTo(w io.Writer, at span) error {
+	const short = 4 << 10 // without the buffer of io.Copy
+	if at.size() > short {
+		_, err := io.Copy(w, s.reader(at))
+		return err
+	}
+	b, err := s.bytes(at, short)
+	if err == nil {
+		_, err = w.Write(b)
+	}
+	return err
+}
+
 // digest returns the digest of a span.
 func (s *spool) digest(at span) (artel.Digest, error) {
 	h := sha256.New()

@@ -21,7 +21,7 @@ func (c *collector) structured(ctx context.Context, at span, tool string, limit 
 	defer s.Close() //nolint:errcheck // a temporary file
 	whole := c.text
 	c.text = s // the refs of its bytes
-	_, err := c.scrubbed(ctx, c.m.reader(at))
+	_, err := c.scrubbed(ctx, c.m.reader(at), at.size())
 	c.text = whole
 	if err != nil {
 		return nil, err

@@ -38,21 +38,20 @@ type group struct {
 func foldText(text string, indent bool) *folded {
 	f := folder{src: text}
 	for at := 0; at < len(text); {
+		done := at
 		if !indent {
-			if at = plainLines(text, at); at == len(text) {
-				break
-			}
+			done = plainLines(text, at)
 		}
 		next := len(text)
 		end := next // of the line, without its line end
-		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
-			end = at + i
+		if i := strings.IndexByte(text[done:], '\n'); i >= 0 {
+			end = done + i
 			next = end + 1
 			if end > at && text[end-1] == '\r' {
 				end--
 			}
 		}
-		f.line(at, end, indent)
+		f.line(at, min(done, end), end, indent)
 		if next-end == 2 {
 			f.replace(end, next, lineEnd)
 		}
@@ -159,20 +158,25 @@ func (f *folded) hasPrefix(at int, old string) bool {
 	return old == ""
 }
 
-// plainLines skips lines that folding cannot change: ASCII without trailing white
-// space. It begins at byte at, the start of a line, and returns the start of the
-// first other line.
+// plainLines skips what folding cannot change: ASCII without white space before the
+// end of a line. It begins at byte at, the start of a line, and returns how far it got.
 func plainLines(text string, at int) int {
+	const low, ends = ones * 0x7f, ones * '\n'
 	i := at + 1
 	for ; i+four < len(text); i += four {
 		b := text[i-1 : i+four]
-		p, q, r, s := load(b, 0), load(b, gram), load(b, 2*gram), load(b, 3*gram)
-		w, x, y, z := load(b, 1), load(b, gram+1), load(b, 2*gram+1), load(b, 3*gram+1)
-		if (p|q|r|s|z|blankEnds(p, w)|blankEnds(q, x)|blankEnds(r, y)|blankEnds(s, z))&tops != 0 {
+		p, w, x, y, z := load(b, 0), load(b, 1), load(b, gram+1), load(b, 2*gram+1), load(b, 3*gram+1)
+		if (p|w|x|y|z)&tops != 0 {
+			break
+		}
+		if ((w^ends)+low)&((x^ends)+low)&((y^ends)+low)&((z^ends)+low)&tops == tops {
+			continue // no line ends here
+		}
+		if (blankEnds(p, w)|blankEnds(load(b, gram), x)|blankEnds(load(b, 2*gram), y)|blankEnds(load(b, 3*gram), z))&tops != 0 {
 			break
 		}
 	}
-	return max(at, strings.LastIndexByte(text[:min(i, len(text))], '\n')+1)
+	return i - 1
 }
 
 // blankEnds sets the highest bits of the bytes of x that end a line, and of which the
@@ -180,7 +184,7 @@ func plainLines(text string, at int) int {
 // are ASCII: no addition carries from one byte to the next.
 func blankEnds(p, x uint64) uint64 {
 	const low, ends = ones * 0x7f, ones * '\n'
-	return ((p ^ ends) + low) &^ ((x ^ ends) + low | p + ones*(0x7f-' '))
+	return ((p ^ ends) + low) &^ (((x ^ ends) + low) | (p + ones*(0x7f-' ')))
 }
 
 // A folder builds a folded text.
@@ -204,8 +208,9 @@ func (f *folder) drop(from, till int) {
 	}
 }
 
-// line folds src[at:end], one line without its end.
-func (f *folder) line(at, end int, indent bool) {
+// line folds a line that ends at byte end, without its end. Byte at is its start, or
+// that of a line before; up to byte done, nothing but the end of the line changes.
+func (f *folder) line(at, done, end int, indent bool) {
 	kept := end
 	if c := f.src[max(end-1, at):end]; c != "" && (c[0] <= ' ' || c[0] >= utf8.RuneSelf) {
 		kept = at + len(strings.TrimRightFunc(f.src[at:end], isBlank))
@@ -215,9 +220,10 @@ func (f *folder) line(at, end int, indent bool) {
 		f.drop(at, start)
 		at = start
 	}
-	if i := firstNonASCII(f.src[at:kept]); i < kept-at {
+	done = min(max(at, done), kept)
+	if i := done + firstNonASCII(f.src[done:kept]); i < kept {
 		// The last ASCII character may combine with the next one.
-		f.foldFrom(at+max(i-1, 0), at, kept)
+		f.foldFrom(max(i-1, at), at, kept)
 	}
 	f.drop(kept, end)
 }
@@ -233,13 +239,13 @@ func isBlank(r rune) bool {
 	return fold(r) == ' ' || zeroWidth(r)
 }
 
-// foldFrom folds the characters from i to end of a line that begins at begin. The
-// bytes before i are ASCII and stay.
+// foldFrom folds the characters from i to end of a line that begins at begin or later.
+// The bytes from there to i are ASCII and stay.
 func (f *folder) foldFrom(i, begin, end int) {
 	table := firstPlane()
 	run := -1        // start of the current run of spaces
 	var before trait // traits of the last character kept before the run
-	if j := len(strings.TrimRight(f.src[begin:i], " ")) + begin; j > begin {
+	if j := len(strings.TrimRight(f.src[begin:i], " ")) + begin; j > begin && f.src[j-1] != '\n' {
 		before = table[f.src[j-1]]
 		if j < i {
 			run = j

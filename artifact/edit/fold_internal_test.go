@@ -93,6 +93,30 @@ func foldedPieces(f *folded, i int) bool {
 	return false
 }
 
+// plainLines stops shortly before the first thing that folding may change, and not
+// before.
+func TestPlainLinesGetFar(t *testing.T) {
+	changes := regexp.MustCompile(`[^\x00-\x7f]|[\x00-\x09\x0b-\x20]\n`)
+	rapid.Check(t, func(t *rapid.T) {
+		plain := rapid.SampledFrom([]string{"a", "b!", "\n", "\n\n", "word ", "\tx", "~\x7f", strings.Repeat("a line\n", 9)})
+		odd := rapid.SampledFrom([]string{"é", "的", " \n", "\r\n", "\t\n", "\x00\n"})
+		text := ""
+		for range rapid.IntRange(1, 4).Draw(t, "parts") {
+			text += strings.Join(rapid.SliceOfN(plain, 0, 60).Draw(t, "plain"), "")
+			if rapid.Bool().Draw(t, "odd") {
+				text += odd.Draw(t, "what is odd")
+			}
+		}
+		till := len(text)
+		if first := changes.FindStringIndex(text); first != nil {
+			till = first[1] - 1
+		}
+		if n := plainLines(text, 0); n > till || n < till-2*four {
+			t.Fatalf("%q: got as far as %d of %d", text, n, till)
+		}
+	})
+}
+
 // Without being written, a folded text says of what it contains that it may, and of
 // most else that it does not.
 func TestLacksNothingThatIsThere(t *testing.T) {

@@ -99,8 +99,9 @@ func (f *folded) pieces(k, at int) iter.Seq[string] {
 }
 
 // lacks reports whether the folded text certainly does not contain old. It reads
-// few bytes, and does not write the text, as a gramFinder would need it.
-func (f *folded) lacks(old string) bool {
+// few bytes, and does not write the text, as a gramFinder would need it. If the
+// original does not contain old, it reads only near the groups.
+func (f *folded) lacks(old string, original bool) bool {
 	if f.groups == nil || len(old) < finderMinOld || f.size < finderMinRatio*finderMinOld {
 		return false
 	}
@@ -110,6 +111,9 @@ func (f *folded) lacks(old string) bool {
 	for t := len(x.chain) - 1; t+gram <= f.size; t += len(x.chain) {
 		for k < len(f.groups) && int(f.groups[k].to) <= t {
 			k++
+		}
+		if original && (k == len(f.groups) || int(f.groups[k].at) > t+len(old)) && (k == 0 || int(f.groups[k-1].to) <= t-len(x.chain)) {
+			continue // old would be where nothing was folded
 		}
 		there := f.gram(k, t)
 		for o := x.heads[x.hash.of(there)]; o != 0; o = x.chain[o-1] {

@@ -138,7 +138,7 @@ func TestLacksNothingThatIsThere(t *testing.T) {
 			if r.IntN(2) == 0 {
 				old[r.IntN(len(old))] ^= 1
 			}
-			switch lacks, contains := f.lacks(string(old)), strings.Contains(whole, string(old)); {
+			switch lacks, contains := f.lacks(string(old), !strings.Contains(f.src, string(old))), strings.Contains(whole, string(old)); {
 			case lacks && contains:
 				t.Fatalf("%q is said to lack %q", whole, old)
 			case lacks:

@@ -20,8 +20,8 @@ func findNormalized(ctx context.Context, j *job, e Edit, overlap bool) iter.Seq2
 			return
 		}
 		for _, f := range formsOf(e.Old, j.indent) {
-			if f.text == e.Old && doc.groups == nil || doc.lacks(f.text) {
-				continue // the exact layer has searched for this form
+			if exact := f.text == e.Old; exact && doc.groups == nil || doc.lacks(f.text, exact) {
+				continue // the exact layer has looked for it, or it is not there
 			}
 			fit := aligner{j: j, e: e}
 			for i := range occurrences(doc.text(), f.text, true) {

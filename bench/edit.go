@@ -26,7 +26,7 @@ const editAbout = "`edit.Apply` on a document that it has not seen: the exact an
 	"With the margin, every other place has to be worse by a tenth of the old text; without, only worse. English is the comments of Go's library, Chinese that of token counting. " +
 	"The anchor is edlib's infix mode with location and a limit of 30 % (`bench/edlib`, built with `c++ -ledlib`), which counts bytes and asks for no other place; where it cannot be built there is no anchor. Speeds are by processor time, which others on the machine hardly change. " +
 	"Of a call on 100 KB of English with 200 characters and no margin, a fifth of the time is the copy of the document with the new text, which edlib does not make, " +
-	"and two fifths are passes over the bytes, each once: whether they are UTF-8, what folding could change, a gram of every eight, the lines and characters before the match. The search itself is a quarter. " +
+	"and a third are passes over the bytes, each once: whether they are UTF-8, what folding could change, a gram of every eight, the lines and characters before the match. The search itself is a quarter. " +
 	"The normalised rows find a passage with other quotes and blanks, at first, and again in a document that is kept; memory is what a call allocates."
 
 func measureEdit(ctx context.Context, l *lab) []result {

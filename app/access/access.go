@@ -24,6 +24,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/crypto/argon2"
+
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/store"
@@ -79,7 +81,7 @@ type Access struct {
 
 // New returns the access to a deployment.
 func New(c Config) *Access {
-	k := &core{people: c.Store.People(), options: c.Options, log: c.Log, now: c.Now, stop: c.Stop, known: map[artel.Digest]*credential{}, hashing: make(chan struct{}, maxHashing)}
+	k := &core{people: c.Store.People(), options: c.Options, log: c.Log, now: c.Now, stop: c.Stop, known: map[artel.Digest]*credential{}, hashing: make(chan struct{}, maxHashing), argon: argon2.IDKey}
 	if k.options.Idle <= 0 {
 		k.options.Idle = 7 * 24 * time.Hour
 	}
@@ -214,6 +216,7 @@ type core struct {
 	counted atomic.Bool                                                   // peopled is known
 	peopled atomic.Bool                                                   // there are users, who never become none
 	hashing chan struct{}                                                 // has an element for each password that is hashed now
+	argon   func(password, salt []byte, time, memory uint32, threads uint8, length uint32) []byte
 	writing sync.WaitGroup
 	open    context.Context // ends when a login is needed from now on
 	endOpen context.CancelFunc

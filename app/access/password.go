@@ -97,5 +97,5 @@ func (k *core) derive(ctx context.Context, password string, salt []byte, time, m
 		return nil, artel.Errorf(artel.Canceled, "access.Sessions.Login", "", "%w", ctx.Err())
 	}
 	defer func() { <-k.hashing }()
-	return argon2.IDKey([]byte(password), salt, time, memory, threads, argonKey), nil
+	return k.argon([]byte(password), salt, time, memory, threads, argonKey), nil
 }

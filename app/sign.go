@@ -128,7 +128,7 @@ func (fs *Files) public(o artel.Owner, file File, expires time.Time) string {
 
 // OpenSigned is Open with a signature of ref, which names the owner; the owner
 // of the context does not matter. A signature that is invalid, for another ref,
-// or expired is of kind Denied.
+// or expired is of kind Denied, and so is one of a user who was disabled or deleted.
 func (fs *Files) OpenSigned(ctx context.Context, ref, sig string) (File, error) {
 	r, err := artel.ParseRef(ref)
 	if err != nil {
@@ -142,6 +142,8 @@ func (fs *Files) OpenSigned(ctx context.Context, ref, sig string) (File, error) 
 	open := func() (File, error) { return fs.Open(artel.WithOwner(ctx, owner), r.String()) }
 	if owner == noOwner {
 		open = func() (File, error) { return fs.sent(ctx, r) }
+	} else if err := fs.core.access.MayLogIn(ctx, owner); err != nil {
+		return File{}, err
 	}
 	file, err := open()
 	file.Signed = expires.Sub(now)

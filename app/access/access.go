@@ -157,17 +157,32 @@ func (a *Access) Close() { a.core.writing.Wait() }
 // MayWork returns why work may not be done for a user, such as a run, of kind Denied:
 // the user was deleted or disabled, or may only read. Without users everyone may.
 func (a *Access) MayWork(ctx context.Context, user artel.Owner) error {
-	k := a.core
+	return a.core.may(ctx, "access.Access.MayWork", user, whyNot)
+}
+
+// MayLogIn returns why a user may not log in any more, of kind Denied: the user was
+// deleted or disabled. Without users everyone may.
+func (a *Access) MayLogIn(ctx context.Context, user artel.Owner) error {
+	return a.core.may(ctx, "access.Access.MayLogIn", user, func(u store.User) string {
+		if u.Disabled {
+			return whyDisabled
+		}
+		return ""
+	})
+}
+
+// may returns why something may not be done for a user, as why says of the stored one.
+func (k *core) may(ctx context.Context, op string, user artel.Owner, why func(store.User) string) error {
 	if k.options.Mode == OpenMode || !k.hasUsers() {
 		return nil
 	}
 	var u store.User
 	err := k.people.View(ctx, func(tx store.PeopleTx) (err error) { u, err = tx.Users.Get(user); return err })
 	if errors.Is(err, artel.NotFound) {
-		return artel.Errorf(artel.Denied, "access.Access.MayWork", "", whyDeleted)
+		return artel.Errorf(artel.Denied, op, "", whyDeleted)
 	}
-	if why := whyNot(u); err == nil && why != "" {
-		err = artel.Errorf(artel.Denied, "access.Access.MayWork", "", "%s", why)
+	if why := why(u); err == nil && why != "" {
+		err = artel.Errorf(artel.Denied, op, "", "%s", why)
 	}
 	return err
 }

@@ -42,7 +42,7 @@ func (x *exchange) charge(s *model.Service, text string, media []model.PlacedMed
 	}
 	limit := outputLimit(s, text)
 	call.Output, call.Answers, call.Least, call.Fixed = limit.value, limit.answers, limit.thinking+1, by != byLimit
-	call.Unbounded = by == byNothing
+	call.Unbounded = by == byNothing || limit.background
 	charge, err := x.gw.backend.Charge(x.r.Context(), call)
 	if err != nil {
 		return "", err
@@ -81,8 +81,11 @@ type outputLimits struct {
 	value    int64  // 0: it does not say
 	thinking int64  // tokens of the answer that are reserved for reasoning
 	answers  int64
-	at       []provider.Span // values of members that limit the output
-	empty    []int           // behind the opening brackets of the objects without one
+
+	background bool // the answer is written after the call, and its usage is not seen
+
+	at    []provider.Span // values of members that limit the output
+	empty []int           // behind the opening brackets of the objects without one
 }
 
 // outputLimit reads the limits of the output in the JSON of a request.
@@ -113,6 +116,8 @@ func outputLimit(s *model.Service, text string) outputLimits {
 			}
 		case "thinking": // of Anthropic
 			f.thinking = max(f.thinking, value.Get("budget_tokens").Int())
+		case "background": // of Responses
+			f.background = f.background || value.Bool()
 		case "best_of": // of Completions, as are several prompts
 			answers = max(answers, value.Int())
 		case "prompt":

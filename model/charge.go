@@ -18,7 +18,7 @@ type PaidCall struct {
 	Least   int64    // fewest tokens of an answer for which the call is worth making; 0: a few
 	Fixed   bool     // the limit of the output cannot be lowered
 
-	Unbounded bool // it begins work of any amount, such as a batch, so it may be under no limit
+	Unbounded bool // it begins work of any amount, such as a batch, or its usage is not seen, so it may be under no limit
 }
 
 // A Charge is a paid call that was admitted.

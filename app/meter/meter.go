@@ -123,7 +123,7 @@ func (m *Meter) Charge(ctx context.Context, call model.PaidCall) (model.Charge, 
 	}
 	if call.Unbounded {
 		return model.Charge{}, &artel.Error{Op: op, Subject: string(s.ID), Kind: artel.Invalid, Code: artel.CodeLimitCostUnknown, Err: fmt.Errorf(
-			"what a batch costs is not known before it ends, so none can be begun under %s; send its requests one by one", limits[0].name)}
+			"what a batch, or a response in the background, costs is not known before it ends, so none can be begun under %s; send the requests one by one and wait for the answers", limits[0].name)}
 	}
 	for _, l := range limits {
 		if l.unit == dollars && !s.Priced() {

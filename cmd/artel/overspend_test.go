@@ -134,6 +134,12 @@ func TestBudgetIsNotTricked(t *testing.T) {
 			t.Errorf("a batch: %s %s, want %d", resp.Status, text, want)
 		}
 	}
+	const background = `{"model":"resp","input":"hi","background":true}`
+	for key, want := range map[string]int{limited.Key: http.StatusBadRequest, free.Key: http.StatusOK} {
+		if resp, text, err := g.callModel("/v1/responses", background, key); err != nil || resp.StatusCode != want {
+			t.Errorf("a response in the background: %v %s, want %d: %v", resp, text, want, err)
+		}
+	}
 	if resp, text := g.ask("POST", "/v1/batches/batch_1/cancel", "{}", "Authorization", "Bearer "+limited.Key, "X-Artel-Service", "chat"); resp.StatusCode != http.StatusOK {
 		t.Errorf("ending a batch: %s %s", resp.Status, text)
 	}

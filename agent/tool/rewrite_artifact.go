@@ -6,8 +6,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-
-	"github.com/artelhq/artel"
 )
 
 //go:embed rewrite_artifact.md
@@ -20,9 +18,19 @@ type rewriteArgs struct {
 }
 
 func rewriteArtifact() Tool {
-	t := changing("rewrite_artifact", rewriteDoc, func(ctx context.Context, e *Env, id artel.ArtifactID, in rewriteArgs) (artel.Artifact, string, error) {
+	t := Func("rewrite_artifact", rewriteDoc, func(ctx context.Context, e *Env, in rewriteArgs) (Result, error) {
+		id, err := parseID(e, in.ID)
+		if err != nil {
+			return failure(err)
+		}
 		a, err := e.Workspace.Edit.Rewrite(ctx, id, in.Content, in.IfVersion)
-		return a, fmt.Sprintf("Successfully rewrote artifact '%s' (v%d)", a.ID, a.Version), err
+		if behind(err, in.IfVersion) {
+			return mergedInto(ctx, e, id, in.IfVersion, in.Content, err)
+		}
+		if err != nil {
+			return failure(err)
+		}
+		return editResult(a, "", fmt.Sprintf("Successfully rewrote artifact '%s' (v%d)", a.ID, a.Version)), nil
 	})
 	t.TakesContent = true
 	return t

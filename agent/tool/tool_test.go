@@ -157,7 +157,7 @@ func TestWriting(t *testing.T) {
 		t.Errorf("edits: %v", es)
 	}
 	b.ok("rewrite_artifact", m{"id": "notes", "content": "new", "if_version": 2})
-	b.refused("rewrite_artifact", m{"id": "notes", "content": "new", "if_version": 2}, "version 3")
+	b.refused("rewrite_artifact", m{"id": "notes", "content": "newer", "if_version": 2}, "version 3", "<yours>\nnewer", "<version_3>\nnew")
 	if got := b.ok("get_artifact", m{"ref": "artifact:notes@2"}).Content; got != "1\n2\n2\n" {
 		t.Errorf("version 2 is %q", got)
 	}

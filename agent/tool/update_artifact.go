@@ -42,6 +42,9 @@ func updateArtifact() Tool {
 			return failure(err)
 		}
 		a, applied, err := e.Workspace.Edit.Update(ctx, id, edits, artifact.UpdateOptions{IfVersion: in.IfVersion})
+		if behind(err, in.IfVersion) {
+			return updateBehind(ctx, e, id, in.IfVersion, edits, err)
+		}
 		if err != nil {
 			return refusalResult(err, len(edits))
 		}
@@ -51,6 +54,25 @@ func updateArtifact() Tool {
 	})
 	t.TakesContent = true
 	return t
+}
+
+// updateBehind applies edits to the version that they were made from, and merges the
+// result with the newest.
+func updateBehind(ctx context.Context, e *Env, id artel.ArtifactID, base int, edits []edit.Edit, stale error) (Result, error) {
+	text, _, err := e.Workspace.Text(ctx, id, base)
+	if err != nil {
+		return failure(stale)
+	}
+	applied, err := edit.NewDocument(text).Apply(ctx, edits, edit.Options{})
+	if err != nil {
+		return refusalResult(err, len(edits))
+	}
+	r, err := mergedInto(ctx, e, id, base, applied.Text, stale)
+	if err == nil && !r.IsError {
+		r.Content += matchDetails(edits, applied.Hits)
+		r.Metadata["edits"] = hits(applied.Hits)
+	}
+	return r, err
 }
 
 func (in updateArgs) edits() ([]edit.Edit, error) {

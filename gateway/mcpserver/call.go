@@ -126,7 +126,7 @@ func (h *Handler) conversation(ctx context.Context, given string) (artel.Convers
 	if given != "" {
 		c, err := h.app.Conversations.Named(ctx, given, false)
 		if artel.KindOf(err) == artel.NotFound {
-			err = artel.Errorf(artel.NotFound, "mcp", artel.Shorten(given, 80), "there is no conversation with this id or title; leave it out for your own")
+			err = artel.Errorf(artel.NotFound, "mcp", artel.Shorten(given, 80), "there is no conversation with this id or title; leave it out for your own, or look for others with search_artifacts")
 		}
 		return c, err
 	}

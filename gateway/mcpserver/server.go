@@ -26,7 +26,7 @@ type server struct {
 }
 
 // instructions are for the models of clients.
-const instructions = `Artel keeps documents and files as artifacts with versions. Results name artifacts by id and by artel:// address; long ones are shown in part: read_artifact reads them page by page, grep_artifacts searches them, get_artifact shows pictures. Nothing that was written is lost: diff_artifact and restore_artifact work on earlier versions.`
+const instructions = `Artel keeps documents and files as artifacts with versions. Results name artifacts by id and by artel:// address; long ones are shown in part: read_artifact reads them page by page, grep_artifacts searches them, get_artifact shows pictures. Nothing that was written is lost: list_versions, diff_artifact and restore_artifact work on earlier versions. When you write a document that others may write too, give if_version, the version that you have read.`
 
 func (h *Handler) newServer(session string) *server {
 	s := &server{h: h, tools: map[string]model.ToolSpec{}, subscribed: map[string]bool{}}

@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,8 +30,9 @@ import (
 // headers of HTTP, the session of older versions, which it begins again at a server that
 // took over, and which calls may be repeated.
 type relay struct {
-	url  string
-	http *http.Client
+	url   string
+	http  *http.Client
+	reads map[string]bool // tools that change nothing
 
 	writing sync.Mutex // guards out
 	out     io.Writer
@@ -80,6 +80,10 @@ func (g *globals) serveMCP(cmd *cobra.Command, o attachOptions, conversation str
 func (r *relay) run(ctx context.Context, in io.Reader) error {
 	ctx, r.fail = context.WithCancelCause(ctx)
 	defer r.fail(nil)
+	r.reads = map[string]bool{}
+	for _, t := range tool.BuiltIn() {
+		r.reads[t.Name] = t.Repeat == tool.RepeatAlways
+	}
 	r.subscribe, r.calls = map[string][]byte{}, map[string]context.CancelFunc{}
 	lines, ended := make(chan []byte), make(chan error, 1)
 	go func() { // a blocked read of standard input cannot be ended
@@ -152,12 +156,9 @@ type message struct {
 
 func (m message) isCall() bool { return m.Method != "" && len(m.ID) > 0 && string(m.ID) != "null" }
 
-// repeatable reports whether doing m twice does no harm.
-func (m message) repeatable() bool {
-	if m.Method != "tools/call" {
-		return true
-	}
-	return slices.ContainsFunc(tool.BuiltIn(), func(t tool.Tool) bool { return t.Name == m.Params.Name && t.Repeat == tool.RepeatAlways })
+// repeats reports whether doing m twice does no harm.
+func (r *relay) repeats(m message) bool {
+	return m.Method != "tools/call" || r.reads[m.Params.Name]
 }
 
 // take handles a message of the client.
@@ -259,7 +260,7 @@ func (r *relay) notify(ctx context.Context, m message, raw []byte) {
 
 // call sends a call, and writes what comes back.
 func (r *relay) call(ctx context.Context, m message, raw []byte) {
-	if m.repeatable() {
+	if r.repeats(m) {
 		ctx = repeatable(ctx)
 	}
 	for tried := 1; ; tried++ {
@@ -274,7 +275,7 @@ func (r *relay) call(ctx context.Context, m message, raw []byte) {
 		switch {
 		case answered || ctx.Err() != nil:
 			return
-		case !m.repeatable() || tried == attachTries:
+		case !r.repeats(m) || tried == attachTries:
 			if err == nil {
 				err = errors.New("it closed the connection")
 			}

@@ -35,6 +35,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
 )
 
@@ -58,6 +59,7 @@ type Options struct {
 // A Handler serves [Path]. Close it after the last request.
 type Handler struct {
 	app     *app.App
+	own     map[string]tool.Tool // of the product, by name
 	options Options
 	log     *slog.Logger
 	base    context.Context // ends with Close
@@ -81,7 +83,7 @@ func New(a *app.App, o Options) *Handler {
 	if o.Progress == 0 {
 		o.Progress = 5 * time.Second
 	}
-	h := &Handler{app: a, options: o, log: o.Log, sessions: map[string]*session{}}
+	h := &Handler{app: a, own: ownTools(), options: o, log: o.Log, sessions: map[string]*session{}}
 	h.base, h.end = context.WithCancel(context.Background())
 	h.alone = h.newServer("")
 	// Host and Origin are checked for all faces before a request arrives here.

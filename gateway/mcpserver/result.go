@@ -80,7 +80,7 @@ func (h *Handler) answer(ctx context.Context, c artel.ConversationID, name strin
 	for _, l := range links {
 		out.Content = append(out.Content, l)
 	}
-	if !r.IsError && !showsContent(name) {
+	if !r.IsError && !h.showsContent(name) {
 		out.StructuredContent = facts(c, text, r)
 	}
 	return out, nil

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,46 +25,45 @@ import (
 // scopeArgument is the argument that every tool has here.
 const scopeArgument = "conversation"
 
-// builtIn returns the tool of the product with a name.
-func builtIn(name string) (tool.Tool, bool) {
-	all := tool.BuiltIn()
-	i := slices.IndexFunc(all, func(t tool.Tool) bool { return t.Name == name })
-	if i < 0 {
-		return tool.Tool{}, false
+// ownTools returns the tools of the product by name.
+func ownTools() map[string]tool.Tool {
+	all := map[string]tool.Tool{}
+	for _, t := range tool.BuiltIn() {
+		all[t.Name] = t
 	}
-	return all[i], true
+	return all
 }
 
 // reads reports whether a tool changes nothing. Tools of other servers may.
-func reads(name string) bool {
-	t, ok := builtIn(name)
+func (h *Handler) reads(name string) bool {
+	t, ok := h.own[name]
 	return ok && t.Repeat == tool.RepeatAlways
 }
 
 // showsContent reports whether the result of a tool is the content of artifacts. Such
 // tools have no output schema: hosts that get a structured result give the model only
 // that, without the texts and pictures beside it.
-func showsContent(name string) bool {
-	t, ok := builtIn(name)
+func (h *Handler) showsContent(name string) bool {
+	t, ok := h.own[name]
 	return !ok || t.ShowsContent
 }
 
 // describe returns what clients see of a tool.
 func (h *Handler) describe(spec model.ToolSpec) *mcp.Tool {
-	_, own := builtIn(spec.Name)
+	_, own := h.own[spec.Name]
 	destroys := !own || spec.Name == "delete_artifact"
 	open := !own || spec.Name == "put_artifact" // which fetches addresses
 	t := &mcp.Tool{
 		Name: spec.Name, Description: spec.Description, InputSchema: withScope(spec.Schema),
 		Annotations: &mcp.ToolAnnotations{
-			Title: titleOf(spec.Name), ReadOnlyHint: reads(spec.Name), IdempotentHint: reads(spec.Name), OpenWorldHint: &open,
+			Title: titleOf(spec.Name), ReadOnlyHint: h.reads(spec.Name), IdempotentHint: h.reads(spec.Name), OpenWorldHint: &open,
 		},
 	}
 	t.Title = t.Annotations.Title
 	if !t.Annotations.ReadOnlyHint {
 		t.Annotations.DestructiveHint = &destroys
 	}
-	if !showsContent(spec.Name) {
+	if !h.showsContent(spec.Name) {
 		t.OutputSchema = json.RawMessage(outputSchema)
 	}
 	return t
@@ -86,20 +84,32 @@ func withScope(schema json.RawMessage) json.RawMessage {
 	if json.Unmarshal(schema, &s) != nil {
 		return schema
 	}
+	withoutHeaders(s)
 	properties, _ := s["properties"].(map[string]any)
 	if properties == nil {
 		properties = map[string]any{}
 	}
-	if _, taken := properties[scopeArgument]; taken {
-		return schema
+	if _, taken := properties[scopeArgument]; !taken {
+		properties[scopeArgument] = map[string]any{"type": "string", "description": "id or title of another conversation"}
 	}
-	properties[scopeArgument] = map[string]any{"type": "string", "description": "id or title of another conversation"}
 	s["properties"] = properties
 	out, err := json.Marshal(s)
 	if err != nil {
 		return schema
 	}
 	return out
+}
+
+// withoutHeaders removes the names of headers from the schema of another server's tool:
+// clients would have to repeat arguments in them here.
+func withoutHeaders(schema map[string]any) {
+	delete(schema, "x-mcp-header")
+	properties, _ := schema["properties"].(map[string]any)
+	for _, p := range properties {
+		if inner, ok := p.(map[string]any); ok {
+			withoutHeaders(inner)
+		}
+	}
 }
 
 // unscoped takes the argument conversation out of the arguments.
@@ -136,7 +146,7 @@ func pictureCapabilities() []artel.Capability {
 // callTool is the handler of all tools.
 func (h *Handler) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	name := r.Params.Name
-	if !reads(name) {
+	if !h.reads(name) {
 		if err := access.Require(ctx, store.ScopeWrite); err != nil {
 			return failed(fmt.Sprintf("%s changes things, which is not allowed: %v", name, err)), nil
 		}

@@ -31,8 +31,8 @@ const journalAbout = "Edits of 2 KB, each acknowledged before the writer makes i
 	"A row of the journal has a page of 4 KB to itself and an index, so that a commit of one row writes four pages, and one of the anchor two. " +
 	"Beside the table of the journal, the anchor inserts the same row, with its key and its foreign key, and reads nothing before. " +
 	"By a profile of NORMAL with one writer, SQLite has 85 % of the processor time of a row: 35 % go into the four pages of the log, " +
-	"each two writes to the file, 28 % into the insertion, 15 % into locks and the rest of begin and commit, 7 % into checkpoints. Encoding and batches have 12 %, " +
-	"so that one writer cannot have 0.7 of an anchor that writes half the pages."
+	"each two writes to the file, 28 % into the insertion, 15 % into locks and the rest of begin and commit, 7 % into checkpoints; encoding and batches have 12 %: " +
+	"one writer is held by the pages, of which its anchor writes half."
 
 func measureJournal(ctx context.Context, l *lab) []result {
 	var results []result

@@ -56,7 +56,8 @@ type Input struct {
 	Run     artel.Run // ID, Conversation and Message are used
 	Agent   Definition
 	Service model.Service
-	Tools   *tool.Set // currently available; nil: the engine's
+	Tools   *tool.Set        // currently available; nil: the engine's
+	Current func() *tool.Set // the same at a later moment; nil: they stay as they are
 	// History is the branch, root first. It ends with the message to answer,
 	// or with the messages that an earlier attempt at this run wrote after it.
 	History []artel.Message
@@ -211,6 +212,7 @@ func (r *run) loop(ctx context.Context) error {
 			if _, err := r.readInbox(ctx); err != nil {
 				return err
 			}
+			r.followTools()
 			message, err := r.ask(ctx)
 			if err != nil {
 				return err

@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent/tool"
@@ -25,13 +26,14 @@ const (
 // A toolset is the tools that an agent may call, with the specifications for its model.
 type toolset struct {
 	*tool.Set
+	all      *tool.Set // without those in the place of deferred ones
 	specs    []model.ToolSpec
 	deferral *toolindex.Deferral // nil: all specifications are in specs
 }
 
 // toolset defers tools of all if they are too many.
 func (r *run) toolset(all *tool.Set) toolset {
-	t := toolset{Set: all, specs: all.Specs()}
+	t := toolset{Set: all, all: all, specs: all.Specs()}
 	var direct []model.ToolSpec
 	var deferred []toolindex.Tool
 	for _, s := range t.specs {
@@ -49,7 +51,32 @@ func (r *run) toolset(all *tool.Set) toolset {
 		return t
 	}
 	own := []tool.Tool{resultOf(d, d.Find), resultOf(d, d.Call)}
-	return toolset{Set: all.With(own...), specs: append(direct, specOf(d.Find), specOf(d.Call)), deferral: d}
+	return toolset{Set: all.With(own...), all: all, specs: append(direct, specOf(d.Find), specOf(d.Call)), deferral: d}
+}
+
+// followTools gives the next model call the tools that have come since the last one, after
+// those that the model knows. Deferred tools are found from then on; the list of their
+// names stays as it is, for the cache of the model service.
+func (r *run) followTools() {
+	if r.in.Current == nil || !r.calledModel {
+		return
+	}
+	r.in.Tools = r.in.Current()
+	next := r.toolset(tool.Follow(r.tools.all, r.toolsOf(len(r.thread.Split()))))
+	if next.deferral != nil && r.tools.deferral != nil {
+		next.specs = append(slices.Clone(r.tools.specs), next.beyond(r.tools.specs)...)
+	}
+	r.tools = next
+}
+
+// beyond returns the specifications that a request with known does not have.
+func (t toolset) beyond(known []model.ToolSpec) (more []model.ToolSpec) {
+	for _, s := range t.specs {
+		if !slices.ContainsFunc(known, func(k model.ToolSpec) bool { return k.Name == s.Name }) {
+			more = append(more, s)
+		}
+	}
+	return more
 }
 
 // resultOf makes a tool of one of a deferral.

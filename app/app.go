@@ -26,8 +26,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/mcp"
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/app/accounts"
 	"github.com/artelhq/artel/app/entries"
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/app/inspect"
@@ -126,8 +128,9 @@ type App struct {
 	Files         *Files
 	Tools         *Tools
 	Models        *Models
-	Services      *entries.Services // that administrators added
-	Toolbox       *entries.Toolbox  // tools that administrators added
+	Services      *entries.Services  // that administrators added
+	Toolbox       *entries.Toolbox   // tools that administrators added
+	Accounts      *accounts.Accounts // of users at MCP servers
 	Agents        *settings.Agents
 	Books         *settings.Books
 	Characters    *settings.Characters
@@ -172,6 +175,7 @@ func New(c Config) (*App, error) {
 		Models:        &Models{core: k},
 		Services:      k.stored,
 		Toolbox:       k.toolbox,
+		Accounts:      k.accounts,
 		Agents:        k.settings.Agents,
 		Books:         k.settings.Books, Characters: k.settings.Characters,
 		Mechanisms: &Mechanisms{
@@ -254,6 +258,7 @@ func (a *App) ReplaceProcessors(old []string, next []pipeline.Processor) error {
 func (a *App) Close(ctx context.Context) error {
 	err := errors.Join(a.Runs.Close(ctx), a.GatewayLog.Flush(ctx))
 	a.Toolbox.Close()
+	a.Accounts.Close()
 	a.Access.Close()
 	return errors.Join(err, a.Usage.Flush(ctx))
 }
@@ -281,6 +286,7 @@ type core struct {
 	runs          *run.Runs
 	stored        *entries.Services
 	toolbox       *entries.Toolbox
+	accounts      *accounts.Accounts
 	access        *access.Access
 	web           *http.Client
 	pdf           *pdf.Engine
@@ -331,8 +337,16 @@ func newCore(c Config) (*core, error) {
 	k.toolbox = entries.NewToolbox(vault, entries.ToolsConfig{Fixed: k.tools, Files: c.Stored.Files, Agents: known.Agents, Reserved: []string{agent.SubagentTool}})
 	k.tools.Granted = k.toolbox.Granted
 	k.tools.Servers = k.toolbox
+	withAccounts := []accounts.Servers{k.toolbox.Pool()}
 	if c.Servers != nil {
 		k.tools.Servers = tool.ServerList{c.Servers, k.toolbox}
+		if p, ok := c.Servers.(*mcp.Pool); ok {
+			withAccounts = append(withAccounts, p)
+		}
+	}
+	k.accounts = accounts.New(c.Store, c.Stored.Secrets, withAccounts, accounts.Options{Log: k.logger, Now: k.now})
+	for _, s := range withAccounts {
+		s.Use(k.accounts)
 	}
 	for _, d := range agents {
 		if flaws := d.Check(known); len(flaws) > 0 {
@@ -371,7 +385,8 @@ func newCore(c Config) (*core, error) {
 	})
 	k.access = access.New(access.Config{
 		Store: k.store, Options: c.Access, Log: k.logger, Now: k.now, CheckKey: k.checkKey,
-		Stop: func(ctx context.Context, o artel.Owner, why string) error { return run.Stop(ctx, k.runs, o, why) },
+		Stop:    func(ctx context.Context, o artel.Owner, why string) error { return run.Stop(ctx, k.runs, o, why) },
+		Removed: k.accounts.Remove,
 	})
 	return k, nil
 }

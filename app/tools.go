@@ -25,7 +25,9 @@ import (
 type Tools struct{ core *core }
 
 // List returns the specifications of the tools currently available.
-func (ts *Tools) List(context.Context) []model.ToolSpec { return ts.core.tools.Set().Specs() }
+func (ts *Tools) List(ctx context.Context) []model.ToolSpec {
+	return ts.core.tools.Set(artel.OwnerOf(ctx)).Specs()
+}
 
 // Prefixes are what the names of tools begin with that may come later. An agent
 // that names a prefix with a * behind it has all of them.
@@ -46,7 +48,9 @@ func (ts *Tools) Servers(ctx context.Context) ([]tool.ServerHealth, error) {
 // tool is of kind Denied, code "tool_denied"; one set to ask also is, code
 // "tool_needs_confirmation", unless the caller has confirmed the call.
 func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, args json.RawMessage, t Target, confirmed bool) (tool.Result, error) {
-	box := ts.core.tools.Set()
+	owner := artel.OwnerOf(ctx)
+	ts.core.tools.Await(ctx, owner)
+	box := ts.core.tools.Set(owner)
 	if !box.Has(name) {
 		return tool.Result{}, &artel.Error{
 			Op: "app.Tools.Call", Subject: artel.Shorten(name, 80), Kind: artel.NotFound, Code: "tool_not_found",

@@ -133,7 +133,7 @@ func isPublic(r *http.Request) bool {
 	if !isClean(r.URL.Path) { // what serves it may clean it first, and find another page
 		return false
 	}
-	return isSafe(r) && (slices.Contains([]string{"/healthz", "/readyz", "/metrics", loginPath, setupPath, acceptPath, "/auth/oidc/start", "/auth/oidc/callback"}, r.URL.Path) || strings.HasPrefix(r.URL.Path, "/static/")) ||
+	return isSafe(r) && (slices.Contains([]string{"/healthz", "/readyz", "/metrics", loginPath, setupPath, acceptPath, "/auth/oidc/start", "/auth/oidc/callback", "/auth/mcp/client.json"}, r.URL.Path) || strings.HasPrefix(r.URL.Path, "/static/")) ||
 		r.Method == http.MethodPost && slices.Contains([]string{loginPath, Base + loginPath, Base + setupPath, Base + acceptPath, setupPath, acceptPath}, r.URL.Path)
 }
 

@@ -63,6 +63,7 @@ add-mcp-server       | POST /mcp-servers | {"name":"tracker","url":"https://trac
 list-mcp-servers     | GET /mcp-servers
 read-mcp-server      | GET /mcp-servers/tracker
 change-mcp-server    | PUT /mcp-servers/tracker | {"url":"https://tracker.example/mcp","tools":["search"],"disabled":true}
+list-mcp-accounts    | GET /mcp-accounts
 check-mcp-server     | POST /mcp-servers/check | {"url":"http://169.254.169.254/mcp"}
 delete-mcp-server    | DELETE /mcp-servers/tracker
 read-me              | GET /me

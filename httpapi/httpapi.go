@@ -106,6 +106,7 @@ func newServer(a *app.App, o Options) *server {
 	f.models()
 	f.storedServices()
 	f.toolEntries()
+	f.mcpAccounts()
 	f.agents()
 	f.books()
 	f.mechanisms()

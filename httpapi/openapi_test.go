@@ -25,6 +25,7 @@ DELETE /conversations/{cid}
 DELETE /conversations/{cid}/artifacts/{id}
 DELETE /gateway/keys/{id}
 DELETE /http-tools/{id}
+DELETE /mcp-accounts/{server}
 DELETE /mcp-servers/{id}
 DELETE /pipeline/order
 DELETE /services/{id}
@@ -69,6 +70,8 @@ GET    /gateway/log
 GET    /gc
 GET    /http-tools
 GET    /http-tools/{id}
+GET    /mcp-accounts
+GET    /mcp-accounts/{server}
 GET    /mcp-servers
 GET    /mcp-servers/{id}
 GET    /me
@@ -127,6 +130,7 @@ POST   /invite
 POST   /login
 POST   /logout
 POST   /macros/expand
+POST   /mcp-accounts/{server}/connect
 POST   /mcp-servers
 POST   /mcp-servers/check
 POST   /me/password

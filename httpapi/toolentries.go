@@ -25,7 +25,7 @@ type ToolEntryView struct {
 	Disabled bool             `json:"disabled,omitempty"`
 	ReadOnly bool             `json:"read_only" doc:"it is of artel.yaml and is changed there"`
 	Origin   string           `json:"origin" doc:"where it comes from"`
-	State    tool.ServerState `json:"state,omitempty" enum:"connecting,ready,failed" doc:"of an MCP server that is on"`
+	State    tool.ServerState `json:"state,omitempty" enum:"connecting,ready,failed,per_user" doc:"of an MCP server that is on; per_user: each user connects it"`
 	Tools    []ToolName       `json:"tools" doc:"that agents can have now"`
 	Problem  model.Problem    `json:"problem,omitempty" doc:"why it is off"`
 	Detail   string           `json:"detail,omitempty" doc:"of the problem, or why the server is not connected"`

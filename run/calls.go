@@ -92,7 +92,7 @@ func threadsOf(nested []artel.Message) [][]artel.Message {
 // and unfinished calls, with the artifacts that they had edited.
 func (x *execution) answerCalls(tx store.Tx, thread []artel.Message, started map[artel.CallID][]artel.Ref) error {
 	locale := cmp.Or(x.buildInput.Locale, x.config.Locale)
-	tools := x.config.Tools.Set()
+	tools := x.config.Tools.Set(x.owner)
 	for _, c := range agent.Unanswered(thread) {
 		result := agent.NotMade(locale, c.Name)
 		if edited, ok := started[c.ID]; ok {

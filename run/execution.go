@@ -15,6 +15,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/internal/logctx"
@@ -173,6 +174,7 @@ func (x *execution) recoverPanic(err *error) {
 }
 
 func (x *execution) input(ctx context.Context, history []artel.Message) (agent.Input, error) {
+	x.config.Tools.Await(ctx, x.owner)
 	env := x.config.Env
 	env.Owner, env.Conversation, env.At = x.owner, x.run.Conversation, x.run.Message
 	env.Target = TargetOf(x.config.Services, x.config.Renditions, x.service)
@@ -182,7 +184,7 @@ func (x *execution) input(ctx context.Context, history []artel.Message) (agent.I
 		OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
 	})
 	return agent.Input{
-		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Set(), History: history, CutOff: x.interrupted, Nested: x.nested,
+		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Set(x.owner), Current: func() *tool.Set { return x.config.Tools.Set(x.owner) }, History: history, CutOff: x.interrupted, Nested: x.nested,
 		Context: x.buildInput, Subagents: x.subagents, Permissions: x.config.Permissions, Host: x, Env: env,
 	}, env.Workspace.Edit.Begin(ctx)
 }

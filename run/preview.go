@@ -176,7 +176,7 @@ func (rs *Runs) previewInput(ctx context.Context, c artel.ConversationID, in Inp
 			history = append(history, m)
 		}
 		out = agent.Input{
-			Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Set(), History: history,
+			Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Set(x.owner), History: history,
 			Context: x.buildInput, Subagents: x.subagentsOf(tx), Permissions: x.config.Permissions,
 		}
 		return nil

@@ -196,7 +196,9 @@ func TestAgentForms(t *testing.T) {
 // toolbox is a server of tools that comes and goes.
 type toolbox struct{}
 
-func (toolbox) Tools() []tool.Tool {
+func (toolbox) Await(context.Context, artel.Owner) {}
+
+func (toolbox) Tools(artel.Owner) []tool.Tool {
 	return []tool.Tool{{Name: "charts_read", Doc: "Read a chart. It may be old.", Schema: json.RawMessage(`{"type":"object"}`), Call: func(context.Context, *tool.Env, json.RawMessage) (tool.Result, error) { return tool.Result{}, nil }}}
 }
 func (toolbox) Prefixes() []string          { return []string{"charts_"} }

@@ -86,6 +86,7 @@ type Call struct {
 	Result    []Value
 	State     string // running, waiting, done, stopped, failed
 	Took      string
+	Connect   string // an MCP server that the user has to connect first; "": none
 }
 
 // The states of a card.
@@ -369,6 +370,7 @@ func (v view) finish(c *Call, m artel.MessageID, before int, res artel.ToolResul
 		c.State = stateStopped
 	case res.IsError:
 		c.State = stateFailed
+		c.Connect, _ = res.Metadata["connect"].(string)
 	}
 	if res.Millis > 0 {
 		c.Took = duration(time.Duration(res.Millis) * time.Millisecond)

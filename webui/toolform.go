@@ -35,6 +35,11 @@ type ToolForm struct {
 	// Of an MCP server.
 	Offers []ToolOffer // after a check
 	Only   []string    // tools by the server's names; none: all
+	// Each user connects it with an account (OAuth).
+	OAuth                          bool
+	ClientID, ClientSecret, Scopes string // the secret is one that was sent, never a stored one
+	HasSecret                      bool   // one is stored
+	Callback                       string // the address at which access ends here
 
 	// Of an HTTP tool.
 	About, Method, Parameters, Body string
@@ -90,6 +95,8 @@ func toolFormOf(kind string, e entries.ToolEntry) ToolForm {
 	f.Private, _ = e.Fields["allow_private"].(bool)
 	f.Parameters, f.Body = jsonText(e.Fields["parameters"]), jsonText(e.Fields["body"])
 	f.chosen, f.Only, f.Headers = texts("agents"), texts("tools"), nil
+	f.OAuth, f.ClientID, f.Scopes = text("auth") != "", text("client_id"), strings.Join(texts("scopes"), " ")
+	_, f.HasSecret = e.Fields["client_secret"]
 	headers, _ := e.Fields["headers"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		h := HeaderField{Number: len(f.Headers), Name: name, Stored: true}
@@ -170,6 +177,16 @@ func (ui *handler) readTool(w http.ResponseWriter, r *http.Request) (form ToolFo
 			}
 		}
 		set("tools", asAny(form.Only), len(form.Only) > 0)
+		form.OAuth, form.ClientID, form.ClientSecret, form.Scopes = get("oauth") != "", get("client-id"), get("client-secret"), get("scopes")
+		set("auth", "oauth", form.OAuth)
+		set("client_id", form.ClientID, form.ClientID != "")
+		set("scopes", asAny(strings.Fields(form.Scopes)), form.Scopes != "")
+		switch {
+		case form.ClientSecret != "":
+			fields["client_secret"] = form.ClientSecret
+		case form.ClientID == "":
+			fields["client_secret"] = nil // it goes with its client
+		}
 		return form, fields, nil
 	}
 	form.About, form.Method, form.Private = get("description"), get("method"), get("private") != ""

@@ -10,7 +10,9 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/app/accounts"
 	"github.com/artelhq/artel/app/entries"
+	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/store"
@@ -60,10 +62,22 @@ func (ui *handler) tools(w http.ResponseWriter, r *http.Request) {
 	if id := r.URL.Query().Get("kept"); id != "" {
 		f.Toast = &Toast{ID: "toast-tool", Text: l.Say(phrase.PageToolboxKept, map[string]any{"Name": id})}
 	}
+	if toast := accountToast(r); toast != nil {
+		f.Toast = toast
+	}
 	list := struct {
 		frame
+		Accounts  []AccountCard
 		MCP, HTTP []ToolCard
 	}{frame: f}
+	if list.Accounts, err = ui.accountCards(r); err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	if !f.Admin {
+		ui.show(w, r, http.StatusOK, "tools.html", list)
+		return
+	}
 	for kind, into := range map[string]*[]ToolCard{mcpTools: &list.MCP, httpTools: &list.HTTP} {
 		all, err := ui.entriesOf(kind)
 		var found []entries.ToolEntry
@@ -99,6 +113,8 @@ func toolCard(kind string, e entries.ToolEntry, l phrase.Locale) ToolCard {
 	case e.Problem != "":
 		c.Badge, c.BadgeClass = l.Say(phrase.PageServiceIsOff, nil), "bad"
 		c.Why = l.Say(phrase.Key("page.why_"+string(e.Problem)), map[string]any{"Detail": e.Detail})
+	case e.State == tool.ServerPerUser:
+		c.Badge, c.BadgeClass = l.Say(phrase.PageToolboxPerUser, nil), ""
 	case e.State == tool.ServerConnecting:
 		c.Badge, c.BadgeClass = l.Say(phrase.PageToolboxConnecting, nil), ""
 	case e.State == tool.ServerFailed:
@@ -154,6 +170,7 @@ func (ui *handler) toolForm(w http.ResponseWriter, r *http.Request, status int, 
 		ui.fail(w, r, err)
 		return
 	}
+	form.Callback = peer.Of(r).URL() + accounts.CallbackPath
 	f.Title = locale(r).Say(phrase.PageToolboxAdd, nil)
 	if form.Stored != "" {
 		f.Title = locale(r).Say(phrase.PageToolboxChange, map[string]any{"Name": form.Stored})

@@ -5,7 +5,10 @@ package mcp
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -24,7 +27,17 @@ type Config struct {
 	Tools   []string          `yaml:"tools" json:"tools"`     // offered tools, by the server's names; default: all
 	Timeout string            `yaml:"timeout" json:"timeout"` // of a call without a sign of progress, as 30s; default 2m, at most 1h
 	Agents  []artel.AgentName `yaml:"agents" json:"agents"`   // agents that get all tools without naming them in their own files
+
+	// Auth is "oauth" if each user connects the server with an account of their own. The
+	// rest is needed if the authorization server registers no clients by itself.
+	Auth         string   `yaml:"auth" json:"auth"`
+	ClientID     string   `yaml:"client_id" json:"client_id"`
+	ClientSecret string   `yaml:"client_secret" json:"client_secret"` // "${NAME}" is expanded from the environment
+	Scopes       []string `yaml:"scopes" json:"scopes"`               // default: those that the server names
 }
+
+// authOAuth is the value of auth for servers with accounts of users.
+const authOAuth = "oauth"
 
 // maxCall is the longest timeout of a call without a sign of progress.
 const maxCall = time.Hour
@@ -46,6 +59,20 @@ func (c Config) Server(secrets tool.Secrets) (Server, error) {
 		return s, errors.New("env is for commands")
 	case c.URL == "" && c.Headers != nil:
 		return s, errors.New("headers are for addresses")
+	}
+	switch {
+	case c.Auth == authOAuth:
+		if at := slices.IndexFunc(slices.Collect(maps.Keys(c.Headers)), func(h string) bool { return strings.EqualFold(h, "Authorization") }); at >= 0 {
+			return s, errors.New("headers has Authorization, which auth: oauth sends with the token of each user; keep one of them")
+		}
+		if c.ClientSecret != "" && c.ClientID == "" {
+			return s, errors.New("client_secret is given without client_id")
+		}
+		s.Login = &Login{c.ClientID, c.ClientSecret, c.Scopes}
+	case c.Auth != "":
+		return s, fmt.Errorf("auth is %q: want oauth, or nothing", artel.Shorten(c.Auth, 40))
+	case c.ClientID != "" || c.ClientSecret != "" || c.Scopes != nil:
+		return s, errors.New("client_id, client_secret and scopes are for auth: oauth")
 	}
 	if c.URL != "" {
 		// The operator or an administrator chose the address, so it may be on this machine.

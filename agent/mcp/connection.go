@@ -44,11 +44,21 @@ type connection struct {
 	gone     bool              // not of the pool any more
 
 	idle chan struct{} // closed when gone and without calls
+
+	users *accounts    // of a server with a [Login], which has no session itself
+	root  *slog.Logger // of the pool
+
+	// Of the connection of a user:
+	of       *accounts
+	owner    artel.Owner
+	tokens   Tokens
+	ended    bool  // it is not opened again
+	noAccess error // why there is no token; nil: there is one
 }
 
 func newConnection(s Server, log *slog.Logger) *connection {
 	return &connection{
-		server: s, log: log.With("mcp_server", s.Name), firstAttempt: make(chan struct{}),
+		server: s, log: log.With("mcp_server", s.Name), firstAttempt: make(chan struct{}), root: log,
 		state: tool.ServerConnecting, since: time.Now(), progress: map[string]func(){}, idle: make(chan struct{}),
 	}
 }
@@ -90,18 +100,15 @@ func (c *connection) begin() (session *sdk.ClientSession, end func(), ok bool) {
 // run connects and reconnects until ctx ends, or the server has left the pool and its
 // calls have ended.
 func (c *connection) run(ctx context.Context) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		defer stop()
-		select {
-		case <-c.idle:
-		case <-ctx.Done():
-		}
-	}()
 	if r := c.server.Remote; r != nil {
 		defer r.Client.CloseIdleConnections()
 	}
+	if c.users != nil {
+		c.users.run(ctx)
+		return
+	}
+	ctx, stop := c.whileUsed(ctx)
+	defer stop()
 	failures := 0
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -114,17 +121,37 @@ func (c *connection) run(ctx context.Context) {
 		}
 		wait := pause(failures)
 		failures++
-		if u, ok := errors.AsType[*url.Error](err); ok { // its own text repeats the request
-			err = u.Err
-		}
-		why := c.server.Secrets.Hide(artel.Shorten(err.Error(), 500))
-		c.setState(tool.ServerFailed, nil, nil, why)
+		why := c.failed(err)
 		c.log.Warn("an MCP server is not connected; it is tried again", "err", why, "in", wait.Round(time.Millisecond))
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		}
 	}
+}
+
+// whileUsed returns a context that ends when the server has left the pool and its calls
+// have ended.
+func (c *connection) whileUsed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		defer stop()
+		select {
+		case <-c.idle:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
+}
+
+// failed sets the state after an error, and returns its text.
+func (c *connection) failed(err error) string {
+	if u, ok := errors.AsType[*url.Error](err); ok { // its own text repeats the request
+		err = u.Err
+	}
+	why := c.hide(artel.Shorten(err.Error(), 500))
+	c.setState(tool.ServerFailed, nil, nil, why)
+	return why
 }
 
 // connect serves one connection from its start to its end.
@@ -237,6 +264,9 @@ func (c *connection) list(ctx context.Context, session *sdk.ClientSession) error
 		}
 	}
 	c.setState(tool.ServerReady, session, tools, "")
+	if c.of != nil {
+		c.of.keep(c, tools)
+	}
 	c.log.Info("an MCP server is connected", "tools", len(tools))
 	return nil
 }
@@ -256,7 +286,11 @@ func (c *connection) transport(ctx context.Context) (t sdk.Transport, end func()
 	r := c.server.Remote
 	client := *r.Client
 	client.Transport = headerTransport{r.Client.Transport, r.Header}
-	return &sdk.StreamableClientTransport{Endpoint: r.URL, HTTPClient: &client, MaxRetries: 2}, func() {}
+	remote := &sdk.StreamableClientTransport{Endpoint: r.URL, HTTPClient: &client, MaxRetries: 2}
+	if c.tokens != nil {
+		remote.OAuthHandler = c
+	}
+	return remote, func() {}
 }
 
 // A groupTransport starts a program as the leader of a group.
@@ -315,7 +349,7 @@ func (l *stderrLog) Write(p []byte) (int, error) {
 			line, rest = l.rest, nil
 		}
 		l.rest = bytes.Clone(rest)
-		l.c.log.Info("an MCP server says", "line", l.c.server.Secrets.Hide(artel.Shorten(strings.ToValidUTF8(string(line), "\uFFFD"), longestLine)))
+		l.c.log.Info("an MCP server says", "line", l.c.hide(artel.Shorten(strings.ToValidUTF8(string(line), "\uFFFD"), longestLine)))
 	}
 }
 

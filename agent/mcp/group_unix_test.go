@@ -35,11 +35,11 @@ func TestGroupsEnd(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); pool.Run(ctx) }()
-	pool.Ready(t.Context())
+	pool.Await(t.Context(), "")
 	b, err := os.ReadFile(file)
 	pid, bad := strconv.Atoi(string(b))
-	if err != nil || bad != nil || len(pool.Tools()) == 0 {
-		t.Fatalf("the server has %d tools; %v, %v", len(pool.Tools()), err, bad)
+	if err != nil || bad != nil || len(pool.Tools("local")) == 0 {
+		t.Fatalf("the server has %d tools; %v, %v", len(pool.Tools("local")), err, bad)
 	}
 	stop()
 	<-done

@@ -47,6 +47,14 @@ type Server struct {
 	Only    []string
 	Secrets tool.Secrets
 	Limits  Limits
+	Login   *Login // each user connects a Remote with an account of their own; nil: no accounts
+}
+
+// A Login says how users get access to a server (OAuth). Its fields may be empty: the
+// server and its authorization server say the rest.
+type Login struct {
+	ClientID, ClientSecret string   // of a client that was registered at the authorization server
+	Scopes                 []string // nil: those that the server names
 }
 
 // A Process is a program that speaks MCP on its standard input and output.
@@ -88,6 +96,9 @@ func (s Server) Check() error {
 		return errors.New("command is empty")
 	}
 	if s.Remote == nil {
+		if s.Login != nil {
+			return errors.New("auth: only servers at a url have accounts")
+		}
 		return nil
 	}
 	u, err := url.Parse(s.Remote.URL)
@@ -115,6 +126,7 @@ type Pool struct {
 	mu      sync.Mutex
 	servers []*connection
 	start   func(*connection) // nil: Run does not run
+	tokens  Tokens            // of users; nil: none
 }
 
 // NewPool makes a pool, which connects in [Pool.Run]. The error, of kind
@@ -139,7 +151,11 @@ func NewPool(servers []Server, log *slog.Logger) (*Pool, error) {
 
 func (p *Pool) connection(s Server) *connection {
 	s.Limits = s.Limits.orDefault()
-	return newConnection(s, p.log)
+	c := newConnection(s, p.log)
+	if s.Login != nil {
+		c.users, c.state = &accounts{front: c, tokens: p.tokens, users: map[artel.Owner]*account{}}, tool.ServerPerUser
+	}
+	return c
 }
 
 func (p *Pool) has(name string) bool {
@@ -157,9 +173,9 @@ func (p *Pool) all() []*connection {
 // [Pool.Run] runs, it is connected to at once. Calls of the replaced one end as they
 // would have; its connection is closed after them.
 func (p *Pool) Put(s Server) {
-	c := p.connection(s)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	c := p.connection(s)
 	p.servers = slices.Clone(p.servers)
 	if at := slices.IndexFunc(p.servers, func(o *connection) bool { return o.server.Name == s.Name }); at >= 0 {
 		p.servers[at].leave()
@@ -203,18 +219,6 @@ func (p *Pool) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Ready waits until the first attempt to connect to every server has ended.
-func (p *Pool) Ready(ctx context.Context) {
-	for _, c := range p.all() {
-		select {
-		case <-c.firstAttempt:
-		case <-c.idle:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // Prefixes returns the prefixes of the names of all present and future tools.
 func (p *Pool) Prefixes() []string {
 	all := p.all()
@@ -225,12 +229,16 @@ func (p *Pool) Prefixes() []string {
 	return out
 }
 
-// Tools returns the tools of the connected servers, in the order of the servers
-// and of their lists.
-func (p *Pool) Tools() []tool.Tool {
+// Tools returns the tools of the connected servers for a user, in the order of the
+// servers and of their lists.
+func (p *Pool) Tools(owner artel.Owner) []tool.Tool {
 	var out []tool.Tool
 	for _, c := range p.all() {
-		out = append(out, c.currentTools()...)
+		if c.users != nil {
+			out = append(out, c.users.tools(owner)...)
+		} else {
+			out = append(out, c.currentTools()...)
+		}
 	}
 	return out
 }

@@ -148,7 +148,7 @@ func newBench(t *testing.T, s mcp.Server) *bench {
 	done := make(chan struct{})
 	go func() { defer close(done); b.pool.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-done })
-	b.pool.Ready(t.Context())
+	b.pool.Await(t.Context(), "")
 	c := artel.Conversation{ID: artel.NewConversationID(time.Now())}
 	if err := db.Update(t.Context(), artel.Local, func(tx store.Tx) error { return tx.Conversations.Create(c) }); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func newBench(t *testing.T, s mcp.Server) *bench {
 
 func (b *bench) call(ctx context.Context, name, args string) (tool.Result, error) {
 	b.t.Helper()
-	box, err := tool.NewSet(b.pool.Tools()...)
+	box, err := tool.NewSet(b.pool.Tools("local")...)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func (b *bench) has(name string) bool { return slices.Contains(b.names(), name) 
 
 // names are the tools that there are at one moment.
 func (b *bench) names() (out []string) {
-	for _, t := range b.pool.Tools() {
+	for _, t := range b.pool.Tools("local") {
 		out = append(out, t.Name)
 	}
 	return out
@@ -202,7 +202,7 @@ func (b *bench) exchange() {
 	b.wants("tester_say", `{"text":"hello"}`, "you said hello", false)
 	b.wants("tester_say", `{}`, `missing properties: ["text"]`, true)
 	drawn := ""
-	for _, t := range b.pool.Tools() {
+	for _, t := range b.pool.Tools("local") {
 		if strings.HasPrefix(t.Name, "tester_draw_picture_") {
 			drawn = t.Name
 		}
@@ -320,7 +320,7 @@ func TestOnlySomeTools(t *testing.T) {
 	s := program(t)
 	s.Only = []string{"say"}
 	b := newBench(t, s)
-	if got := b.pool.Tools(); len(got) != 1 || got[0].Name != "tester_say" || got[0].Repeat != tool.RepeatAlways || !got[0].Parallel {
+	if got := b.pool.Tools("local"); len(got) != 1 || got[0].Name != "tester_say" || got[0].Repeat != tool.RepeatAlways || !got[0].Parallel {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -329,7 +329,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 	b := newBench(t, mcp.Server{Name: "none", Process: &mcp.Process{Args: []string{"/no/such/program"}}})
 	h := b.pool.Health()
 	b.eventually("failing", func() bool { h = b.pool.Health(); return h[0].State == tool.ServerFailed })
-	if !strings.Contains(h[0].Error, "no such file") || len(b.pool.Tools()) != 0 {
+	if !strings.Contains(h[0].Error, "no such file") || len(b.pool.Tools("local")) != 0 {
 		t.Errorf("got %+v", h)
 	}
 }

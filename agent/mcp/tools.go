@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,6 +70,9 @@ func (c *connection) tool(t *sdk.Tool) (tool.Tool, error) {
 			params := &sdk.CallToolParams{Name: name, Arguments: args}
 			params.SetProgressToken(token)
 			r, err := s.CallTool(ctx, params)
+			if err != nil && ctx.Err() == nil && !c.offers(made.Name, e.Owner) {
+				return tool.Failed("%s: the MCP server %s does not offer this tool any more; use another one", made.Name, c.server.Name), nil
+			}
 			if err != nil {
 				return tool.Result{}, err
 			}
@@ -79,6 +83,15 @@ func (c *connection) tool(t *sdk.Tool) (tool.Tool, error) {
 	return made, err
 }
 
+// offers reports whether the server has a tool at this moment.
+func (c *connection) offers(name string, owner artel.Owner) bool {
+	tools := c.currentTools()
+	if c.of != nil {
+		tools = c.of.tools(owner)
+	}
+	return len(tools) == 0 || slices.ContainsFunc(tools, func(t tool.Tool) bool { return t.Name == name })
+}
+
 // progressFactor is how many times longer a call with progress notifications
 // may take.
 const progressFactor = 10
@@ -86,8 +99,11 @@ const progressFactor = 10
 // call runs an exchange with the server within its limits. Failures are
 // results, unless ctx ended or storing media failed.
 func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func(context.Context, *sdk.ClientSession, string) (tool.Result, error)) (tool.Result, error) {
-	session, ended, ok := c.begin()
-	if !ok {
+	c, session, ended, err := c.forCall(ctx, e)
+	if err != nil {
+		return c.withoutAccess(ctx, name, err)
+	}
+	if ended == nil {
 		return tool.Failed("%s: the MCP server %s was changed or removed; the next message of the user gets the tools that there are now", name, c.server.Name), nil
 	}
 	defer ended()
@@ -107,6 +123,9 @@ func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func
 	if err == nil {
 		return r, nil
 	}
+	if why := c.refused(); why != nil && ctx.Err() == nil {
+		return c.withoutAccess(ctx, name, why)
+	}
 	if kept, ok := errors.AsType[*artel.Error](err); ok {
 		return r, kept
 	}
@@ -117,9 +136,28 @@ func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func
 		return tool.Failed("%s: no result came within %v, and the call was cancelled; it may have done a part of its work", name, limit), nil
 	}
 	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return tool.Failed("%s: %s", name, c.server.Secrets.Hide(artel.Shorten(said.Message, 2000))), nil
+		return tool.Failed("%s: %s", name, c.hide(artel.Shorten(said.Message, 2000))), nil
 	}
-	return tool.Failed("%s: the connection to the MCP server %s was lost, outcome unknown: %s", name, c.server.Name, c.server.Secrets.Hide(artel.Shorten(err.Error(), 500))), nil
+	return tool.Failed("%s: the connection to the MCP server %s was lost, outcome unknown: %s", name, c.server.Name, c.hide(artel.Shorten(err.Error(), 500))), nil
+}
+
+// forCall begins a call of the user at the connection of the user, if users have
+// connections of their own. ended is nil if the server is not of the pool any more.
+func (c *connection) forCall(ctx context.Context, e *tool.Env) (at *connection, session *sdk.ClientSession, ended func(), err error) {
+	if c.of == nil {
+		session, ended, _ = c.begin()
+		return c, session, ended, nil
+	}
+	for range 3 { // an idle one may be closed just now
+		at, err = c.of.open(ctx, e.Owner)
+		if err != nil {
+			return c, nil, nil, err
+		}
+		if session, ended, ok := at.begin(); ok {
+			return at, session, ended, nil
+		}
+	}
+	return c, nil, nil, nil
 }
 
 var errSlow = errors.New("no sign of progress")
@@ -137,7 +175,7 @@ func (c *connection) result(ctx context.Context, e *tool.Env, r *sdk.CallToolRes
 		if err != nil {
 			return tool.Result{}, err
 		}
-		w.texts = append(w.texts, c.server.Secrets.Hide(string(b)))
+		w.texts = append(w.texts, c.hide(string(b)))
 	}
 	out := w.result()
 	out.IsError = r.IsError
@@ -155,13 +193,13 @@ type writer struct {
 func (w *writer) add(ctx context.Context, content sdk.Content) error {
 	switch x := content.(type) {
 	case *sdk.TextContent:
-		w.texts = append(w.texts, w.c.server.Secrets.Hide(x.Text))
+		w.texts = append(w.texts, w.c.hide(x.Text))
 	case *sdk.ImageContent:
 		return w.bytes(ctx, x.Data, x.MIMEType, "")
 	case *sdk.AudioContent:
 		return w.bytes(ctx, x.Data, x.MIMEType, "")
 	case *sdk.ResourceLink:
-		w.texts = append(w.texts, w.c.server.Secrets.Hide(describe(x.URI, x.Name, x.Title, x.Description, x.MIMEType, x.Size)))
+		w.texts = append(w.texts, w.c.hide(describe(x.URI, x.Name, x.Title, x.Description, x.MIMEType, x.Size)))
 	case *sdk.EmbeddedResource:
 		return w.resource(ctx, x.Resource)
 	}
@@ -176,7 +214,7 @@ func (w *writer) resource(ctx context.Context, r *sdk.ResourceContents) error {
 	if r.Blob != nil {
 		return w.bytes(ctx, r.Blob, r.MIMEType, path.Base(r.URI))
 	}
-	w.texts = append(w.texts, w.c.server.Secrets.Hide(r.URI)+":\n"+w.c.server.Secrets.Hide(r.Text))
+	w.texts = append(w.texts, w.c.hide(r.URI)+":\n"+w.c.hide(r.Text))
 	return nil
 }
 
@@ -253,7 +291,7 @@ func (c *connection) listResources() tool.Tool {
 					if r.Size > 0 {
 						size = &r.Size
 					}
-					found = append(found, c.server.Secrets.Hide(describe(r.URI, r.Name, r.Title, r.Description, r.MIMEType, size)))
+					found = append(found, c.hide(describe(r.URI, r.Name, r.Title, r.Description, r.MIMEType, size)))
 				}
 				if len(found) == 0 {
 					found = []string{"there are none"}

@@ -3,7 +3,9 @@
 package tool
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"github.com/artelhq/artel"
 )
@@ -33,12 +35,25 @@ func (c Catalog) With(agent artel.AgentName, own []string) []string {
 	return out
 }
 
-// Set returns the tools currently available.
-func (c Catalog) Set() *Set {
+// Set returns the tools currently available to a user.
+func (c Catalog) Set(owner artel.Owner) *Set {
 	if c.Servers == nil {
 		return c.BuiltIn
 	}
-	return c.BuiltIn.With(c.Servers.Tools()...)
+	return c.BuiltIn.With(c.Servers.Tools(owner)...)
+}
+
+// awaitTime is how long [Catalog.Await] waits.
+const awaitTime = 8 * time.Second
+
+// Await waits a moment for the servers that a user has connected with an account.
+func (c Catalog) Await(ctx context.Context, owner artel.Owner) {
+	if c.Servers == nil {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, awaitTime)
+	defer stop()
+	c.Servers.Await(ctx, owner)
 }
 
 // Prefixes are the beginnings of the names of tools that may come later.

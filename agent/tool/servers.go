@@ -2,13 +2,23 @@
 
 package tool
 
-import "time"
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/artelhq/artel"
+)
 
 // Servers provides tools that come and go while the program runs. It is safe
 // for concurrent use.
 type Servers interface {
-	// Tools returns the tools currently available.
-	Tools() []Tool
+	// Tools returns the tools currently available to a user. Without a user, those that
+	// need an account of one are left out.
+	Tools(owner artel.Owner) []Tool
+	// Await waits, until ctx ends, for the tools of the servers that the user has connected
+	// with an account; without a user, for the first attempt to reach the other servers.
+	Await(ctx context.Context, owner artel.Owner)
 	// Prefixes returns the prefixes of the names of all present and future tools.
 	Prefixes() []string
 	// Health returns the state of each server.
@@ -22,7 +32,8 @@ type ServerState string
 const (
 	ServerConnecting ServerState = "connecting" // for the first time
 	ServerReady      ServerState = "ready"
-	ServerFailed     ServerState = "failed" // reconnecting automatically
+	ServerFailed     ServerState = "failed"   // reconnecting automatically
+	ServerPerUser    ServerState = "per_user" // each user connects it with an account
 )
 
 // ServerHealth is the state of a server, and since when it has it.
@@ -38,7 +49,18 @@ type ServerHealth struct {
 type ServerList []Servers
 
 // Tools implements [Servers].
-func (l ServerList) Tools() []Tool { return join(l, Servers.Tools) }
+func (l ServerList) Tools(owner artel.Owner) []Tool {
+	return join(l, func(s Servers) []Tool { return s.Tools(owner) })
+}
+
+// Await implements [Servers].
+func (l ServerList) Await(ctx context.Context, owner artel.Owner) {
+	var wg sync.WaitGroup
+	for _, s := range l {
+		wg.Go(func() { s.Await(ctx, owner) })
+	}
+	wg.Wait()
+}
 
 // Prefixes implements [Servers].
 func (l ServerList) Prefixes() []string { return join(l, Servers.Prefixes) }

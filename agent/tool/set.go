@@ -98,6 +98,11 @@ func (b *Set) Only(names ...string) *Set {
 		start, many := strings.CutSuffix(n, "*")
 		if !many {
 			take(n)
+			for _, name := range b.names {
+				if p := b.tools[name].StandsFor; p != "" && !b.Has(n) && strings.HasPrefix(n, p) {
+					take(name)
+				}
+			}
 			continue
 		}
 		for _, name := range b.names {
@@ -118,6 +123,20 @@ func (b *Set) With(more ...Tool) *Set {
 			out.names = append(out.names, t.Name)
 			out.tools[t.Name] = checkedTool{Tool: t, schema: s}
 		}
+	}
+	return out
+}
+
+// Follow returns the tools of next in the order of known, and new ones after them. Tools
+// that next does not have stay, because a request whose beginning changes is not found in
+// the cache of a model service; their calls say that they are gone.
+func Follow(known, next *Set) *Set {
+	out := &Set{tools: maps.Clone(known.tools), names: slices.Clone(known.names)}
+	for _, n := range next.names {
+		if !out.Has(n) {
+			out.names = append(out.names, n)
+		}
+		out.tools[n] = next.tools[n]
 	}
 	return out
 }

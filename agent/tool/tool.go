@@ -60,6 +60,10 @@ type Tool struct {
 	// can correct is a Result with IsError; an error ends the run.
 	Call func(ctx context.Context, e *Env, args json.RawMessage) (Result, error)
 
+	// StandsFor is the beginning of the names of tools that this one stands for until
+	// they are available; "": none. Who may call one of them may call it.
+	StandsFor string
+
 	err error // why Func failed; returned by NewSet
 }
 

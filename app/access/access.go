@@ -67,6 +67,9 @@ type Config struct {
 	// such as runs; why is for the reader of their log. It is called after the change
 	// is stored. nil: nothing is begun for users.
 	Stop func(ctx context.Context, user artel.Owner, why string) error
+	// Removed ends what a removed user had elsewhere. It is called after the change is
+	// stored; nil: nothing is elsewhere.
+	Removed func(ctx context.Context, user artel.Owner)
 }
 
 // An Access is safe for concurrent use.
@@ -81,7 +84,7 @@ type Access struct {
 
 // New returns the access to a deployment.
 func New(c Config) *Access {
-	k := &core{people: c.Store.People(), options: c.Options, log: c.Log, now: c.Now, stop: c.Stop, known: map[artel.Digest]*credential{}, hashing: make(chan struct{}, maxHashing), argon: argon2.IDKey}
+	k := &core{people: c.Store.People(), options: c.Options, log: c.Log, now: c.Now, stop: c.Stop, removed: c.Removed, known: map[artel.Digest]*credential{}, hashing: make(chan struct{}, maxHashing), argon: argon2.IDKey}
 	if k.options.Idle <= 0 {
 		k.options.Idle = 7 * 24 * time.Hour
 	}
@@ -228,6 +231,7 @@ type core struct {
 	log     *slog.Logger
 	now     func() time.Time
 	stop    func(ctx context.Context, user artel.Owner, why string) error // may be nil
+	removed func(ctx context.Context, user artel.Owner)                   // may be nil
 	counted atomic.Bool                                                   // peopled is known
 	peopled atomic.Bool                                                   // there are users, who never become none
 	hashing chan struct{}                                                 // has an element for each password that is hashed now

@@ -403,6 +403,9 @@ func (us *Users) Delete(ctx context.Context, id artel.Owner) error {
 	if err == nil {
 		k.forgetUser(id)
 		k.stopWork(ctx, id, whyDeleted)
+		if k.removed != nil {
+			k.removed(context.WithoutCancel(ctx), id)
+		}
 	}
 	return err
 }

@@ -22,9 +22,10 @@ func purpose(kind store.EntryKind) string { return "entry:" + string(kind) }
 type secrets struct {
 	APIKey  string            `json:"apiKey,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"` // by their names as given
+	Client  string            `json:"client_secret,omitempty"`
 }
 
-func (s secrets) none() bool { return s.APIKey == "" && len(s.Headers) == 0 }
+func (s secrets) none() bool { return s.APIKey == "" && s.Client == "" && len(s.Headers) == 0 }
 
 // shown is what a reader sees of a secret: that it is set, and the last four of at
 // least 16 characters.
@@ -73,19 +74,12 @@ func newDraft(fields map[string]any, before secrets) (draft, error) {
 		delete(d.stored, "api_key")
 		d.fields["apiKey"] = v
 	}
-	given, ok := d.fields["apiKey"]
-	switch text, isText := given.(string); {
-	case !ok || isShown(given):
-		d.secrets.APIKey, d.kept = before.APIKey, before.APIKey != ""
-	case isText:
-		d.secrets.APIKey = strings.TrimSpace(text)
-	case given != nil:
-		return d, refused(model.Flaw{Code: model.WrongType, Key: "apiKey", Value: "text"})
+	var err error
+	if d.secrets.APIKey, err = d.take("apiKey", before.APIKey); err != nil {
+		return d, err
 	}
-	delete(d.fields, "apiKey")
-	delete(d.stored, "apiKey")
-	if d.secrets.APIKey != "" {
-		d.fields["apiKey"], d.stored["apiKey"] = d.secrets.APIKey, shown(d.secrets.APIKey)
+	if d.secrets.Client, err = d.take("client_secret", before.Client); err != nil {
+		return d, err
 	}
 	headers, ok := fields["headers"].(map[string]any)
 	if !ok || len(headers) == 0 {
@@ -108,6 +102,26 @@ func newDraft(fields map[string]any, before secrets) (draft, error) {
 	}
 	d.fields["headers"], d.stored["headers"] = full, masked
 	return d, nil
+}
+
+// take takes a secret out of the fields. before is that of the earlier entry, which stays
+// if the key is absent or sent back as it was read.
+func (d *draft) take(key, before string) (secret string, err error) {
+	given, ok := d.fields[key]
+	switch text, isText := given.(string); {
+	case !ok || isShown(given):
+		secret, d.kept = before, d.kept || before != ""
+	case isText:
+		secret = strings.TrimSpace(text)
+	case given != nil:
+		return "", refused(model.Flaw{Code: model.WrongType, Key: key, Value: "text"})
+	}
+	delete(d.fields, key)
+	delete(d.stored, key)
+	if secret != "" {
+		d.fields[key], d.stored[key] = secret, shown(secret)
+	}
+	return secret, nil
 }
 
 func refused(f model.Flaw) error {

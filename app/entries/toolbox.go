@@ -87,7 +87,15 @@ func NewToolbox(v *Vault, c ToolsConfig) *Toolbox {
 }
 
 // Tools implements [tool.Servers].
-func (b *Toolbox) Tools() []tool.Tool { return append(b.pool.Tools(), b.state.Load().tools...) }
+func (b *Toolbox) Tools(owner artel.Owner) []tool.Tool {
+	return append(b.pool.Tools(owner), b.state.Load().tools...)
+}
+
+// Await implements [tool.Servers].
+func (b *Toolbox) Await(ctx context.Context, owner artel.Owner) { b.pool.Await(ctx, owner) }
+
+// Pool has the connections to the servers of the entries.
+func (b *Toolbox) Pool() *mcp.Pool { return b.pool }
 
 // Prefixes implements [tool.Servers].
 func (b *Toolbox) Prefixes() []string { return b.pool.Prefixes() }
@@ -176,7 +184,7 @@ func (b *Toolbox) apply(ctx context.Context, wait time.Duration) error {
 	b.connect(ctx)
 	soon, enough := context.WithTimeout(ctx, wait)
 	defer enough()
-	b.pool.Ready(soon)
+	b.pool.Await(soon, "")
 	return nil
 }
 

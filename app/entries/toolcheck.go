@@ -98,6 +98,15 @@ func (b *Toolbox) CheckServer(ctx context.Context, fields map[string]any, on fun
 	began := time.Now()
 	visit, err := looked(ctx, p.server, w)
 	spent := time.Since(began).Milliseconds()
+	if err != nil && p.server.Login != nil && w.refusedAccess() {
+		// It answers as it should: access is of the users.
+		r.OK = true
+		add(ToolStep{Name: StepReach, State: Passed, Millis: spent})
+		for _, name := range []StepName{StepKey, StepProtocol, StepTools} {
+			add(ToolStep{Name: name, State: Skipped})
+		}
+		return r, canceled(ctx)
+	}
 	if err != nil {
 		for _, s := range w.failed(p, err, StepProtocol) {
 			if s.State == Failed && s.Cause == model.WrongPath && s.Try == "" {
@@ -276,6 +285,13 @@ func (w *watcher) asked() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.done
+}
+
+// refusedAccess reports whether the server answered that access is missing.
+func (w *watcher) refusedAccess() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.status == http.StatusUnauthorized
 }
 
 // failed returns the steps up to last of an exchange that failed with err.

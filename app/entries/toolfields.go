@@ -32,7 +32,7 @@ type toolKind struct {
 }
 
 func serverKind() toolKind {
-	k := toolKind{kind: store.MCPServerEntry, noun: "MCP server", known: []string{"name", "url", "headers", "tools", "timeout", "agents", "disabled"}, parse: parseServer}
+	k := toolKind{kind: store.MCPServerEntry, noun: "MCP server", known: []string{"name", "url", "headers", "tools", "timeout", "agents", "auth", "client_id", "client_secret", "scopes", "disabled"}, parse: parseServer}
 	k.acts.added, k.acts.changed, k.acts.deleted = audit.MCPServerAdded, audit.MCPServerChanged, audit.MCPServerDeleted
 	return k
 }
@@ -62,7 +62,11 @@ func parseServer(fields []byte) (parsedTool, error) {
 	if err := decode(fields, &c); err != nil {
 		return parsedTool{}, err
 	}
-	s, err := c.Server(hidden(c.Headers))
+	values := hidden(c.Headers)
+	if c.ClientSecret != "" {
+		values["client_secret"] = c.ClientSecret
+	}
+	s, err := c.Server(values)
 	if err != nil {
 		return parsedTool{}, artel.Errorf(artel.Invalid, "entries", artel.Shorten(c.Name, 60), "%w", err)
 	}
@@ -135,6 +139,12 @@ func (k toolKind) check(fields map[string]any) error {
 	}
 	if m := variable.FindStringSubmatch(address); m != nil {
 		flaws = append(flaws, model.Flaw{Code: model.OnlyInFiles, Key: "url", Value: m[1]})
+	}
+	for _, key := range []string{"client_id", "client_secret"} {
+		text, _ := fields[key].(string)
+		if m := variable.FindStringSubmatch(text); m != nil {
+			flaws = append(flaws, model.Flaw{Code: model.OnlyInFiles, Key: key, Value: m[1]})
+		}
 	}
 	headers, _ := fields["headers"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(headers)) {

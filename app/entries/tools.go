@@ -47,11 +47,11 @@ func (s *ToolEntries) List(ctx context.Context) ([]ToolEntry, error) {
 	out := []ToolEntry{}
 	for _, f := range s.box.c.Files {
 		if f.Kind == s.kind.kind {
-			out = append(out, s.ofFile(f))
+			out = append(out, s.ofFile(artel.OwnerOf(ctx), f))
 		}
 	}
 	for _, e := range all {
-		v, err := s.view(e)
+		v, err := s.view(artel.OwnerOf(ctx), e)
 		if err != nil {
 			return nil, err
 		}
@@ -67,14 +67,14 @@ func (s *ToolEntries) Get(ctx context.Context, id string) (ToolEntry, error) {
 	}
 	for _, f := range s.box.c.Files {
 		if f.Kind == s.kind.kind && f.Name == id {
-			return s.ofFile(f), nil
+			return s.ofFile(artel.OwnerOf(ctx), f), nil
 		}
 	}
 	e, err := s.get(ctx, id)
 	if err != nil {
 		return ToolEntry{}, err
 	}
-	return s.view(e)
+	return s.view(artel.OwnerOf(ctx), e)
 }
 
 // get reads a stored entry.
@@ -95,30 +95,30 @@ func (s *ToolEntries) get(ctx context.Context, id string) (store.Entry, error) {
 	return e, err
 }
 
-func (s *ToolEntries) view(e store.Entry) (ToolEntry, error) {
+func (s *ToolEntries) view(owner artel.Owner, e store.Entry) (ToolEntry, error) {
 	fields, err := fieldsOf(e)
 	v := ToolEntry{ID: e.ID, Fields: fields, Disabled: e.Disabled, Origin: Origin}
 	if p := s.box.state.Load().problems[entryKey{e.Kind, e.ID}]; p.problem != "" {
 		v.Problem, v.Detail = p.problem, p.detail
 		return v, err
 	}
-	s.fill(&v, s.box)
+	s.fill(&v, s.box, owner)
 	return v, err
 }
 
-func (s *ToolEntries) ofFile(f FileTool) ToolEntry {
+func (s *ToolEntries) ofFile(owner artel.Owner, f FileTool) ToolEntry {
 	v := ToolEntry{ID: f.Name, Fields: f.Fields, ReadOnly: true, Origin: f.Origin}
 	if s.kind.kind == store.HTTPToolEntry {
 		v.Tools = s.box.c.Fixed.BuiltIn.Specs(f.Name)
 	} else if s.box.c.Fixed.Servers != nil {
-		s.fill(&v, s.box.c.Fixed.Servers)
+		s.fill(&v, s.box.c.Fixed.Servers, owner)
 	}
 	return v
 }
 
 // fill adds what servers know of an entry.
-func (s *ToolEntries) fill(v *ToolEntry, servers tool.Servers) {
-	for _, t := range servers.Tools() {
+func (s *ToolEntries) fill(v *ToolEntry, servers tool.Servers, owner artel.Owner) {
+	for _, t := range servers.Tools(owner) {
 		if t.Name == v.ID || s.kind.kind == store.MCPServerEntry && strings.HasPrefix(t.Name, v.ID+"_") {
 			v.Tools = append(v.Tools, model.ToolSpec{Name: t.Name, Description: t.Doc, Schema: t.Schema})
 		}
@@ -283,5 +283,5 @@ func (s *ToolEntries) applied(ctx context.Context, id string) (ToolEntry, error)
 	if err != nil {
 		return ToolEntry{}, err
 	}
-	return s.view(e)
+	return s.view(artel.OwnerOf(ctx), e)
 }

@@ -157,7 +157,7 @@ func (as *Agents) List(ctx context.Context) (all []Agent, err error) {
 		all, err = as.config.allAgents(tx)
 		return err
 	})
-	tools := as.config.Tools.Set().Names()
+	tools := as.config.Tools.Set(artel.OwnerOf(ctx)).Names()
 	for i := range all {
 		all[i] = as.config.withService(all[i])
 		all[i].Missing = as.config.missing(all[i].Tools, tools)
@@ -185,7 +185,7 @@ func (as *Agents) Find(ctx context.Context, name artel.AgentName) (a Agent, err 
 		a, err = as.config.findAgent(tx, name)
 		return err
 	})
-	a.Missing = as.config.missing(a.Tools, as.config.Tools.Set().Names())
+	a.Missing = as.config.missing(a.Tools, as.config.Tools.Set(artel.OwnerOf(ctx)).Names())
 	return as.config.withService(a), err
 }
 
@@ -203,7 +203,7 @@ func (k *Config) flaws(tx store.Tx, d agent.Definition) (agent.Flaws, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := agent.Known{Tools: append(k.Tools.Set().Names(), agent.SubagentTool), Prefixes: k.Tools.Prefixes(), Agents: []artel.AgentName{d.Name}, Services: []artel.ServiceID{}}
+	known := agent.Known{Tools: append(k.Tools.Set("").Names(), agent.SubagentTool), Prefixes: k.Tools.Prefixes(), Agents: []artel.AgentName{d.Name}, Services: []artel.ServiceID{}}
 	for _, a := range all {
 		if a.Name != d.Name {
 			known.Agents = append(known.Agents, a.Name)

@@ -38,6 +38,7 @@ be configured in artel.yaml.`,
 	cmd.Flags().StringVar(&conversation, "conversation", "", "id or title of the conversation whose artifacts are used (default: MCP); one with this title is made if there is none")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return g.serveMCP(cmd, options(), conversation) }
 	cmd.AddCommand(proxyCommand(g), addServerCommand(g), listEntriesCommand(g, "List the MCP servers, how they are, and where they come from", httpapi.MCPServers), checkServerCommand(g), removeEntryCommand(g, "Delete an MCP server that was added", httpapi.MCPServers))
+	cmd.AddCommand(connectAccountCommand(g), disconnectAccountCommand(g), listAccountsCommand(g))
 	return cmd
 }
 
@@ -57,6 +58,9 @@ the place of variables.`,
 type serverFlags struct {
 	url, timeout           string
 	headers, tools, agents []string
+	oauth                  bool
+	client                 string
+	scopes                 []string
 }
 
 func (f *serverFlags) declare(cmd *cobra.Command) {
@@ -65,6 +69,9 @@ func (f *serverFlags) declare(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.headers, "header", nil, "name of a header whose value is read from standard input, one line each; may be repeated")
 	flags.StringSliceVar(&f.tools, "tool", nil, "a tool to offer, by the server's own name; may be repeated (default: all)")
 	flags.StringSliceVar(&f.agents, "agent", nil, "an agent of a file that gets the tools; may be repeated")
+	flags.BoolVar(&f.oauth, "oauth", false, "each user connects it with an account of their own (artel mcp connect)")
+	flags.StringVar(&f.client, "client-id", "", "with --oauth: the client that is registered at its authorization server, whose secret, if it has one, is the last line of standard input")
+	flags.StringSliceVar(&f.scopes, "scope", nil, "with --oauth: what is asked for; may be repeated (default: what the server names)")
 	flags.StringVar(&f.timeout, "timeout", "", "of a call without progress, as 30s (default: 2m)")
 }
 
@@ -77,7 +84,13 @@ func (f *serverFlags) entry(in io.Reader) (httpapi.ToolEntry, error) {
 			e[key] = value
 		}
 	}
-	for key, values := range map[string][]string{"tools": f.tools, "agents": f.agents} {
+	if f.oauth {
+		e["auth"] = "oauth"
+	}
+	if f.client != "" {
+		e["client_id"] = f.client
+	}
+	for key, values := range map[string][]string{"tools": f.tools, "agents": f.agents, "scopes": f.scopes} {
 		if len(values) > 0 {
 			e[key] = values
 		}
@@ -95,6 +108,15 @@ func (f *serverFlags) entry(in io.Reader) (httpapi.ToolEntry, error) {
 	}
 	if len(headers) > 0 {
 		e["headers"] = headers
+	}
+	if f.client != "" {
+		line, err := lines.ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if line = strings.TrimSpace(line); line != "" {
+			e["client_secret"] = line
+		}
 	}
 	return e, nil
 }

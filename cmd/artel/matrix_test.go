@@ -316,6 +316,7 @@ var public = []endpoint{
 	{"GET", "/login"},
 	{"GET", "/auth/oidc/start"}, // 404 without a provider
 	{"GET", "/auth/oidc/callback"},
+	{"GET", "/auth/mcp/client.json"}, // what authorization servers read
 	{"POST", "/login"},
 	{"GET", "/setup"},
 	{"POST", "/setup"},
@@ -622,6 +623,8 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return m.value("book"), false
 	case "kind": // of tools
 		return "mcp", false
+	case "server": // with accounts
+		return "none", false
 	}
 	switch { // id and name stand for several things
 	case below("/api/v1/conversations/{cid}/tools/"):
@@ -634,6 +637,8 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return "x", false
 	case r.path == "/api/v1/services/{id}", below("/services/"):
 		return m.value("service"), false
+	case below("/accounts/"):
+		return "none", false
 	case below("/api/v1/mcp-servers/"), below("/tools/{kind}/"):
 		return m.value("mcp-server"), false
 	case below("/api/v1/http-tools/"):

@@ -48,7 +48,8 @@ func (c config) mcpServers(agents []agent.Definition, getenv func(string) string
 }
 
 func (c config) mcpServer(m mcp.Config, getenv func(string) string) (mcp.Server, error) {
-	secrets := variablesIn(getenv, m.Env, m.Headers)
+	secret := map[string]string{"client_secret": m.ClientSecret}
+	secrets := variablesIn(getenv, m.Env, m.Headers, secret)
 	var err error
 	if m.Headers, err = expanded("headers", m.Headers, getenv); err != nil {
 		return mcp.Server{}, err
@@ -56,6 +57,10 @@ func (c config) mcpServer(m mcp.Config, getenv func(string) string) (mcp.Server,
 	if m.Env, err = expanded("env", m.Env, getenv); err != nil {
 		return mcp.Server{}, err
 	}
+	if secret, err = expanded("client_secret", secret, getenv); err != nil {
+		return mcp.Server{}, err
+	}
+	m.ClientSecret = secret["client_secret"]
 	s, err := m.Server(secrets)
 	if err != nil || s.Process == nil {
 		return s, err
@@ -83,7 +88,7 @@ func (s *server) connect(ctx context.Context, p *mcp.Pool) {
 	s.close = append(s.close, func() error { stop(); <-done; return nil })
 	soon, enough := context.WithTimeout(ctx, mcpStartupWait)
 	defer enough()
-	p.Ready(soon)
+	p.Await(soon, "")
 }
 
 func toolServersCommand(g *globals) *cobra.Command {

@@ -23,39 +23,41 @@ type Action string
 
 // The actions.
 const (
-	PermissionDecided    Action = "permission_decided"
-	ConversationDeleted  Action = "conversation_deleted"
-	ConversationRestored Action = "conversation_restored"
-	ConversationExported Action = "conversation_exported"
-	ArtifactExported     Action = "artifact_exported"
-	AgentDeleted         Action = "agent_deleted"
-	BookDeleted          Action = "book_deleted"
-	ServicesReloaded     Action = "services_reloaded"
-	ServiceAdded         Action = "service_added"
-	ServiceChanged       Action = "service_changed"
-	ServiceDeleted       Action = "service_deleted"
-	MCPServerAdded       Action = "mcp_server_added"
-	MCPServerChanged     Action = "mcp_server_changed"
-	MCPServerDeleted     Action = "mcp_server_deleted"
-	HTTPToolAdded        Action = "http_tool_added"
-	HTTPToolChanged      Action = "http_tool_changed"
-	HTTPToolDeleted      Action = "http_tool_deleted"
-	MarksForgotten       Action = "marks_forgotten"
-	GarbageCollected     Action = "garbage_collected"
-	AuditExported        Action = "audit_exported"
-	UserCreated          Action = "user_created"
-	UserInvited          Action = "user_invited"
-	UserChanged          Action = "user_changed"
-	UserDeleted          Action = "user_deleted"
-	PasswordSet          Action = "password_set"
-	LoggedIn             Action = "logged_in"
-	LoginFailed          Action = "login_failed"
-	SessionEnded         Action = "session_ended"
-	TokenCreated         Action = "token_created"
-	TokenRevoked         Action = "token_revoked"
-	KeyCreated           Action = "key_created"
-	KeyChanged           Action = "key_changed"
-	KeyRevoked           Action = "key_revoked"
+	PermissionDecided      Action = "permission_decided"
+	ConversationDeleted    Action = "conversation_deleted"
+	ConversationRestored   Action = "conversation_restored"
+	ConversationExported   Action = "conversation_exported"
+	ArtifactExported       Action = "artifact_exported"
+	AgentDeleted           Action = "agent_deleted"
+	BookDeleted            Action = "book_deleted"
+	ServicesReloaded       Action = "services_reloaded"
+	ServiceAdded           Action = "service_added"
+	ServiceChanged         Action = "service_changed"
+	ServiceDeleted         Action = "service_deleted"
+	MCPServerAdded         Action = "mcp_server_added"
+	MCPServerChanged       Action = "mcp_server_changed"
+	MCPServerDeleted       Action = "mcp_server_deleted"
+	MCPAccountConnected    Action = "mcp_account_connected"
+	MCPAccountDisconnected Action = "mcp_account_disconnected"
+	HTTPToolAdded          Action = "http_tool_added"
+	HTTPToolChanged        Action = "http_tool_changed"
+	HTTPToolDeleted        Action = "http_tool_deleted"
+	MarksForgotten         Action = "marks_forgotten"
+	GarbageCollected       Action = "garbage_collected"
+	AuditExported          Action = "audit_exported"
+	UserCreated            Action = "user_created"
+	UserInvited            Action = "user_invited"
+	UserChanged            Action = "user_changed"
+	UserDeleted            Action = "user_deleted"
+	PasswordSet            Action = "password_set"
+	LoggedIn               Action = "logged_in"
+	LoginFailed            Action = "login_failed"
+	SessionEnded           Action = "session_ended"
+	TokenCreated           Action = "token_created"
+	TokenRevoked           Action = "token_revoked"
+	KeyCreated             Action = "key_created"
+	KeyChanged             Action = "key_changed"
+	KeyRevoked             Action = "key_revoked"
 )
 
 // Actions returns all actions.
@@ -63,7 +65,7 @@ func Actions() []Action {
 	return []Action{
 		PermissionDecided, ConversationDeleted, ConversationRestored, ConversationExported, ArtifactExported,
 		AgentDeleted, BookDeleted, ServicesReloaded, ServiceAdded, ServiceChanged, ServiceDeleted,
-		MCPServerAdded, MCPServerChanged, MCPServerDeleted, HTTPToolAdded, HTTPToolChanged, HTTPToolDeleted, MarksForgotten, GarbageCollected, AuditExported,
+		MCPServerAdded, MCPServerChanged, MCPServerDeleted, MCPAccountConnected, MCPAccountDisconnected, HTTPToolAdded, HTTPToolChanged, HTTPToolDeleted, MarksForgotten, GarbageCollected, AuditExported,
 		UserCreated, UserInvited, UserChanged, UserDeleted, PasswordSet, LoggedIn, LoginFailed, SessionEnded, TokenCreated, TokenRevoked,
 		KeyCreated, KeyChanged, KeyRevoked,
 	}

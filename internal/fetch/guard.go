@@ -3,6 +3,8 @@
 package fetch
 
 import (
+	"context"
+	"net"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -23,6 +25,20 @@ func (g guard) control(network, address string, _ syscall.RawConn) error {
 		return artel.Errorf(artel.Denied, "fetch.Dial", ap.Addr().String(), "connecting to %s is not allowed", why)
 	}
 	return nil
+}
+
+// Inner reports whether the host of an address is this machine or in a private network:
+// it is such an address, or its name stands for one. A host that is unknown is not.
+func Inner(ctx context.Context, r *net.Resolver, host string) bool {
+	private := func(a netip.Addr) bool { return guard{}.refuse(a) != "" && guard{true}.refuse(a) == "" }
+	if a, err := netip.ParseAddr(host); err == nil {
+		return private(a)
+	}
+	if r == nil {
+		r = net.DefaultResolver
+	}
+	all, err := r.LookupNetIP(ctx, "ip", host)
+	return err == nil && slices.ContainsFunc(all, private)
 }
 
 // refuse returns the class of a forbidden address; "" if it is allowed.

@@ -25,6 +25,9 @@ type Full struct {
 	// Reserved reports that it would fit, but for uploads of the same owner that are
 	// still running; it may be tried again.
 	Reserved bool
+	// Passing is when less is taken by bytes that nothing refers to, which have reached
+	// the limit; 0: what is stored has.
+	Passing time.Duration
 }
 
 // Error implements error.
@@ -32,6 +35,9 @@ func (f *Full) Error() string {
 	needs := "something"
 	if f.Needs >= 0 {
 		needs = phrase.Size(f.Needs)
+	}
+	if f.Passing > 0 {
+		return fmt.Sprintf("media in your requests of the last two days take %s on disk, as much as your %s of storage (limits.user.storage); they are removed by and by: try again in %v, or ask an administrator for a larger limit", phrase.Size(f.Used), phrase.Size(f.Limit), f.Passing.Round(time.Minute))
 	}
 	if f.Reserved {
 		return fmt.Sprintf("%s of your %s of storage (limits.user.storage) are used, and other uploads of yours have reserved the rest: %s more may fit when they have ended; try again in a few seconds", phrase.Size(f.Used), phrase.Size(f.Limit), needs)
@@ -48,6 +54,9 @@ const (
 
 // RetryAfter says when it may be tried again; 0: when something was deleted.
 func (f *Full) RetryAfter() time.Duration {
+	if f.Passing > 0 {
+		return f.Passing
+	}
 	if f.Reserved {
 		return retryReserved
 	}
@@ -64,13 +73,15 @@ func full(op string, f Full) error {
 // [Quota.Within] is exact: it adds up inside the transaction that writes, and updates
 // are serial, so that writes at once cannot exceed the limit together. [Quota.Reserve]
 // comes before an upload: what cannot fit is refused before its bytes are read, and
-// bytes of uploads that run at once are not received for nothing.
+// bytes of uploads that run at once are not received for nothing. [Quota.AdmitPassing] is
+// for bytes that are not kept.
 type Quota struct {
 	store store.Store
 	limit int64
 
-	mu     sync.Mutex
-	owners map[artel.Owner]*reserved
+	mu      sync.Mutex
+	owners  map[artel.Owner]*reserved
+	passing map[artel.Owner]*passing
 }
 
 // reserved is what running uploads of an owner may still store.
@@ -86,7 +97,7 @@ func NewQuota(s store.Store, limit int64) *Quota {
 	if limit <= 0 {
 		return nil
 	}
-	return &Quota{store: s, limit: limit, owners: map[artel.Owner]*reserved{}}
+	return &Quota{store: s, limit: limit, owners: map[artel.Owner]*reserved{}, passing: map[artel.Owner]*passing{}}
 }
 
 // Limit is the limit in bytes; 0: none.

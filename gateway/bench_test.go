@@ -86,6 +86,7 @@ type setup struct {
 	blobs    blob.Store
 	held     bool // services hold files
 	key      []byte
+	storage  int64 // of a user
 	now      func() time.Time
 	bubble   bool                     // the bench is in a synctest bubble; it has no URL
 	address  func(artel.Media) string // where services fetch media
@@ -148,6 +149,7 @@ func newBench(t *testing.T, setups ...setup) *bench {
 		Options: app.Options{Log: log, SpoolDir: t.TempDir(), Caller: s.caller, Now: s.now},
 	}
 	config.Files.Key = s.key
+	config.Options.Artifacts.Quota = s.storage
 	b.app = apptest.Open(t, config)
 	forwarders := map[model.Dialect]provider.Forwarder{}
 	for d, p := range providers {

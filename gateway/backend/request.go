@@ -39,10 +39,15 @@ type Request struct {
 
 // Store stores the bytes of a piece of media and returns their digest and size.
 func (r *Request) Store(ctx context.Context, body io.Reader) (artel.Digest, int64, error) {
+	quota, now := r.b.parts.Artifacts.Quota, r.b.parts.Now()
+	if err := quota.AdmitPassing(r.owner, now); err != nil {
+		return "", 0, err
+	}
 	s, err := r.b.parts.Artifacts.Uploads.Stage(ctx, body, media.Hint{})
 	if err != nil {
 		return "", 0, err
 	}
+	quota.Passed(r.owner, s.Digest, s.Info.Size, now)
 	r.infos[s.Digest] = s.Info
 	return s.Digest, s.Info.Size, nil
 }

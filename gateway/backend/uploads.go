@@ -35,10 +35,15 @@ type Uploads struct{ parts app.Parts }
 // Stage stores the bytes of a file, up to the size of an artifact (kind
 // TooLarge). They have no id before [Uploads.Create].
 func (u *Uploads) Stage(ctx context.Context, body io.Reader, filename, declared string) (Upload, error) {
+	owner, quota, now := artel.OwnerOf(ctx), u.parts.Artifacts.Quota, u.parts.Now()
+	if err := quota.AdmitPassing(owner, now); err != nil {
+		return Upload{}, err
+	}
 	b, err := u.parts.Blobs.Put(ctx, artifact.Reserved(ctx, body), artifact.DefaultMaxBytes)
 	if err != nil {
 		return Upload{}, err
 	}
+	quota.Passed(owner, b.Digest, b.Size, now)
 	info, err := inspect(ctx, u.parts.Blobs, b.Digest, b.Size, media.Hint{DeclaredType: declared, Filename: filename})
 	return Upload{Digest: b.Digest, Filename: media.ShortFilename(filename), Info: info}, err
 }
@@ -61,6 +66,9 @@ func (u *Uploads) Create(ctx context.Context, f Upload, key Key, expires time.Du
 		}
 		return u.parts.Artifacts.Quota.Within(tx, func() error { return tx.Files.Create(f) })
 	})
+	if err == nil {
+		u.parts.Artifacts.Quota.Kept(artel.OwnerOf(ctx), f.Digest)
+	}
 	return f, err
 }
 

@@ -197,6 +197,28 @@ func TestQuotaOfTexts(t *testing.T) {
 	}
 }
 
+// TestQuotaOfRestored: an older version that a message restores counts like any text.
+func TestQuotaOfRestored(t *testing.T) {
+	b := newBench(t, t.TempDir()+"/data.db")
+	b.options.Quota = 50_000
+	c := b.collection()
+	users := b.workspace("", "")
+	must[artel.Artifact](t)(users.Create(background, "doc.md", "Doc", strings.Repeat("one line of text\n", 1000), "")) // 17,000 bytes
+	var refused error
+	for n := 0; n < 10 && refused == nil; n++ {
+		refused = b.store.Update(background, artel.Local, func(tx store.Tx) error {
+			old, err := c.Uploads.ReadTx(tx, b.conv, "doc.md", 1)
+			if err == nil {
+				_, err = c.Uploads.RestoreTx(tx, b.conv, old)
+			}
+			return err
+		})
+	}
+	if artel.CodeOf(refused) != artifact.CodeStorage || b.used(t) > b.options.Quota {
+		t.Errorf("%d bytes are used of %d: %v", b.used(t), b.options.Quota, refused)
+	}
+}
+
 // TestQuotaStops: a body that is longer than it said is stopped where nothing is left.
 func TestQuotaStops(t *testing.T) {
 	b := newBench(t, t.TempDir()+"/data.db")

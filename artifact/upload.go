@@ -379,6 +379,7 @@ func (us *Uploads) RestoreTx(tx store.Tx, conv artel.ConversationID, r Restorabl
 	v := r.version
 	v.Parent, v.Message, v.Run, v.Changes = v.Number, "", "", nil
 	v.Author, v.Update, v.CreatedAt = AuthorUser, artel.UpdateRestore, us.c.now()
-	a, err := insert(tx, conv, r.id, v, r.text)
+	var a artel.Artifact
+	err := us.c.Quota.Within(tx, func() (err error) { a, err = insert(tx, conv, r.id, v, r.text); return err })
 	return a, failed("artifact.Restore", string(r.id), err)
 }

@@ -55,9 +55,12 @@ func readCSV(src *source, o *out) error {
 				break
 			}
 			row[i+1] = cellLines(field)
-			size += int64(len(field)) + 3
+			size += int64(len(row[i+1])) + 3
 		}
 		rows = append(rows, row)
+		if size > src.maxText {
+			src.truncate("the document has more text than fits")
+		}
 		if src.cells > src.maxCells || size > src.maxText {
 			break
 		}

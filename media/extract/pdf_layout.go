@@ -139,7 +139,7 @@ func (w *pdfWriter) table(lines []pdfLine) int {
 	}
 	t := newPDFTable(seed)
 	n, whole := 0, 0
-	for ; n < len(lines); n++ {
+	for ; n < len(lines) && n-whole <= maxSparse; n++ {
 		l := &lines[n]
 		if n > 0 && (l.turned || math.Abs(l.size-lines[0].size) > 0.2*lines[0].size || lines[n-1].y-l.y > 5*l.size || l.y > lines[n-1].y) {
 			break
@@ -159,15 +159,31 @@ func (w *pdfWriter) table(lines []pdfLine) int {
 	if n < 2 || whole < 2 || width == 2 && n < 3 {
 		return 0
 	}
-	w.o.table(t.rows[:n])
+	w.o.rows(width, func(yield func([]string) bool) {
+		for i := range n {
+			row := make([]string, width)
+			for k, c := range lines[i].cells {
+				row[t.columns[i][k]] = (&budget{}).inline(c.spans())
+			}
+			if i == 0 {
+				row = unbold(row)
+			}
+			if !yield(row) {
+				return
+			}
+		}
+	})
 	return n
 }
 
-// A pdfTable is the rows of a table that is being read, and where each of its
-// columns begins and ends so far.
+// maxSparse is how many rows in which cells are missing follow each other in a table.
+const maxSparse = 200
+
+// A pdfTable is a table that is being read: where each of its columns begins and ends so
+// far, and the columns of the cells of each row.
 type pdfTable struct {
 	from, to []float64
-	rows     [][]string
+	columns  [][]int
 }
 
 func newPDFTable(l *pdfLine) *pdfTable {
@@ -197,13 +213,11 @@ func (t *pdfTable) add(l *pdfLine) bool {
 		columns[i] = at
 		at++
 	}
-	row := make([]string, width)
 	for i, c := range l.cells {
 		k := columns[i]
 		t.from[k], t.to[k] = min(t.from[k], c.x), max(t.to[k], c.end)
-		row[k] = (&budget{}).inline(c.spans())
 	}
-	t.rows = append(t.rows, row)
+	t.columns = append(t.columns, columns)
 	return true
 }
 

@@ -27,7 +27,7 @@ func ordered(glyphs []glyph) []glyph {
 			end = max(end, g.Box.X1)
 		default:
 			n := 1
-			for i+n < len(glyphs) && levelWith(glyphs[from], glyphs[i+n]) && glyphs[i+n].Box.X0 >= glyphs[i+n-1].Box.X0 && glyphs[i+n].Box.X1 <= end {
+			for moves < maxMoves && n <= maxLineMove && i+n < len(glyphs) && levelWith(glyphs[from], glyphs[i+n]) && glyphs[i+n].Box.X0 >= glyphs[i+n-1].Box.X0 && glyphs[i+n].Box.X1 <= end {
 				n++
 			}
 			if moves++; moves <= maxMoves && i-from <= maxLineMove && n <= maxLineMove && insert(glyphs[from:i+n], i-from) {

@@ -169,6 +169,7 @@ func (e *Engine) begin(in Input, path artel.CallPath, f *runTree, yield func(art
 		f = &runTree{limits: in.Agent.Limits, seen: map[artel.CallID]bool{}, usage: spent}
 	}
 	f.reserveIDs(in.History)
+	f.reserveIDs(in.Nested)
 	r := &run{
 		Engine: e, in: in, thread: path, tree: f, yield: yield, host: in.Host,
 		history: slices.Clip(in.History), usage: spent, toolArguments: map[artel.CallID]json.RawMessage{},

@@ -503,9 +503,10 @@ func TestCallsGetIDsOfTheirOwn(t *testing.T) {
 	long := strings.Repeat("x", artel.MaxIDLength+1)
 	b := newBench(t, []turn{
 		{call("", "echo", `{"text":"a"}`), call("c", "echo", `{"text":"b"}`), call("c", "echo", `{"text":"c"}`), call(long, "echo", `{"text":"d"}`), call("old", "echo", `{"text":"e"}`), tools},
-		{call("c", "echo", `{"text":"f"}`), tools},
+		{call("c", "echo", `{"text":"f"}`), call("nested", "echo", `{"text":"g"}`), tools},
 		{say("ok"), end},
 	})
+	b.in.Nested = []artel.Message{{Role: artel.RoleAssistant, Parts: artel.Parts{artel.ToolCall{ID: "nested", Name: "echo"}}}}
 	old := b.in.History[0]
 	old.ID, old.Run, old.Role = artel.NewMessageID(time.Now()), "", artel.RoleAssistant
 	old.Parts = artel.Parts{artel.ToolCall{ID: "old", Name: "echo"}}
@@ -515,7 +516,7 @@ func TestCallsGetIDsOfTheirOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[artel.CallID]string{"old": "before"}
+	seen := map[artel.CallID]string{"old": "before", "nested": "of a subagent that is not resumed yet"}
 	var order []string
 	for _, p := range all {
 		if c, ok := p.(artel.ToolCompleted); ok {
@@ -527,7 +528,7 @@ func TestCallsGetIDsOfTheirOwn(t *testing.T) {
 			order = append(order, r.Content)
 		}
 	}
-	if want := []string{"echo a", "echo b", "echo c", "echo d", "echo e", "echo f"}; !slices.Equal(order, want) {
+	if want := []string{"echo a", "echo b", "echo c", "echo d", "echo e", "echo f", "echo g"}; !slices.Equal(order, want) {
 		t.Errorf("got %q", order)
 	}
 }

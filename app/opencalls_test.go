@@ -228,3 +228,64 @@ func TestSubagentAtItsLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestThreadGoesOnOnce: a run to which something was added has several messages
+// of the user on the branch, and the work of its subagents is still continued
+// as it was, each message once.
+func TestThreadGoesOnOnce(t *testing.T) {
+	s := &scriptedModel{turns: [][]model.Delta{
+		{model.CallDelta{ID: "out", Name: agent.SubagentTool, Arguments: []byte(`{"agent":"payer","instruction":"Pay."}`)}},
+		{calling("in0", "note")},
+		{model.TextDelta("Paid.")},
+		{model.TextDelta("Done.")},
+		{model.TextDelta("That too.")},
+		{model.CallDelta{ID: "out2", Name: agent.SubagentTool, Arguments: []byte(`{"agent":"payer","instruction":"Did you?","fresh_start":false}`)}},
+		{model.TextDelta("I did.")},
+		{model.TextDelta("It was paid.")},
+	}}
+	asked, added := make(chan struct{}), make(chan struct{})
+	b := newBench(t, provide(func(ctx context.Context, r *model.Request, yield func(model.Delta, error) bool) {
+		s.mu.Lock()
+		last := len(s.requests) == 3
+		s.mu.Unlock()
+		if last {
+			close(asked)
+			<-added
+		}
+		s.generate(ctx, r, yield)
+	}), func(c *app.Config) {
+		c.Tools = paying(nil)
+		c.Agents = []agent.Definition{
+			{Name: agent.Lead, Prompt: "You lead.", Subagents: []artel.AgentName{"payer"}},
+			{Name: "payer", Description: "Pays.", Prompt: "You pay.", Tools: []string{"note"}},
+		}
+	})
+	c := b.conversation()
+	r := b.send(c, run.Input{Text: "Pay Bob."})
+	<-asked
+	if _, err := b.Runs.Inject(apptest.Context(t), r.ID, "And Ann."); err != nil {
+		t.Fatal(err)
+	}
+	close(added)
+	if r = b.ended(r); r.State != artel.RunDone {
+		t.Fatalf("it ended as %s: %+v", r.State, r.Error)
+	}
+	if r := b.ask(c, "Was it paid?"); r.State != artel.RunDone {
+		t.Fatalf("it ended as %s: %+v", r.State, r.Error)
+	}
+	var got []string
+	for _, m := range s.requests[6].Messages[1:] {
+		said, _, _ := strings.Cut(artel.TextOf(m.Parts), "\n\n<system-reminder>")
+		got = append(got, said)
+		for _, c := range artel.CallsOf(m.Parts) {
+			got = append(got, "calls "+string(c.ID))
+		}
+		for _, res := range artel.ResultsOf(m.Parts) {
+			got = append(got, "result of "+string(res.CallID))
+		}
+	}
+	got = slices.DeleteFunc(got, func(s string) bool { return s == "" })
+	if want := []string{"Pay.", "calls in0", "result of in0", "Paid.", "Did you?"}; !slices.Equal(got, want) {
+		t.Errorf("the subagent goes on behind %q, want %q", got, want)
+	}
+}

@@ -137,10 +137,13 @@ func (x *execution) earlierWork(tx store.Tx, d agent.Delegation, own []artel.Mes
 			return nil, err
 		}
 		all = nil
+		read := map[artel.RunID]bool{"": true, x.run.ID: true}
 		for _, m := range branch {
-			if m.Role != artel.RoleUser || m.Run == "" || m.Run == x.run.ID {
+			// A run has several such messages: what was added while it worked, and its summaries.
+			if m.Role != artel.RoleUser || read[m.Run] {
 				continue
 			}
+			read[m.Run] = true
 			nested, err := tx.Messages.Nested(x.run.Conversation, m.Run)
 			if err != nil {
 				return nil, err

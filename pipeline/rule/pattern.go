@@ -254,8 +254,9 @@ func (r *replacement) applyLinear(text string, spend spender) (string, int, erro
 		}
 		return failed == nil
 	}
-	r.linear.each(text, r.flags.global, func(searched int, m []int) bool {
-		work += scanWork * searched
+	defer r.onThread()()
+	r.linear.each(text, r.flags.global, r.cpu, func(searched int, m []int) bool {
+		work += searched
 		if m == nil {
 			return pay(spendEvery)
 		}
@@ -330,11 +331,7 @@ func (r *replacement) applyBack(text string, spend spender) (string, int, error)
 	if !r.flags.unicode {
 		in = r.units(text)
 	}
-	if r.cpu == nil {
-		r.cpu = threadTime
-	}
-	runtime.LockOSThread() // threadTime is that of one thread
-	defer runtime.UnlockOSThread()
+	defer r.onThread()()
 	for i, engine := range r.back {
 		re, err := engine()
 		if err != nil {
@@ -355,6 +352,15 @@ func (r *replacement) applyBack(text string, spend spender) (string, int, error)
 		return r.joined(out), n, nil
 	}
 	return "", 0, errors.New("the pattern has no engine")
+}
+
+// onThread sets the time of the processor, which is that of one thread.
+func (r *replacement) onThread() (end func()) {
+	if r.cpu == nil {
+		r.cpu = threadTime
+	}
+	runtime.LockOSThread()
+	return runtime.UnlockOSThread
 }
 
 // errStarved is the error of a search that was stopped by the clock while other

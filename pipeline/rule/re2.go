@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 )
 
@@ -14,12 +15,13 @@ import (
 // that [linear.takes].
 type linear struct {
 	re     *regexp.Regexp
+	size   int         // about how many instructions re has
 	groups map[int]int // number in the pattern to number in re, for wanted groups
 
 	// looksBack: ^, \b or \B looks at the character before a match.
 	looksBack bool
 
-	chunk  int // matches that are searched at once
+	chunk  int // the most matches that are searched at once
 	second sync.Once
 	after  *regexp.Regexp // re after one more character, made at the first need
 
@@ -42,10 +44,11 @@ type linear struct {
 // a repeated part that not every repetition sets, since JavaScript forgets
 // what an earlier one has set; and the flag y.
 func linearOf(t *syntaxTree, flags flagSet, wanted map[int]bool) *linear {
-	if flags.sticky || flags.unicode && flags.ignoreCase || shortest(t.root) == 0 {
+	size := t.root.size()
+	if flags.sticky || flags.unicode && flags.ignoreCase || shortest(t.root) == 0 || size > maxProgram {
 		return nil
 	}
-	e := emitter{flags: flags, wanted: wanted, linear: linear{groups: make(map[int]int)}}
+	e := emitter{flags: flags, wanted: wanted, linear: linear{size: size, groups: make(map[int]int)}}
 	if !e.node(t.root, false, true) {
 		return nil
 	}
@@ -57,20 +60,39 @@ func linearOf(t *syntaxTree, flags flagSet, wanted map[int]bool) *linear {
 	return &e.linear
 }
 
+// RE2 writes repetitions out, so that a pattern of 2 KB can take 100 MB, and may
+// take a step with each instruction for each character. Beyond these limits the
+// backtracking engine, which counts repetitions, takes a pattern or a text.
+const (
+	maxProgram = 10_000    // instructions of a pattern
+	maxSteps   = 256 << 20 // of one search, about two seconds
+	small      = 64        // instructions; patterns of these take every text
+)
+
+// size is about the number of instructions of n, at most 1<<30.
+func (n *node) size() int {
+	sum := 1
+	for _, s := range n.sub {
+		sum += s.size()
+	}
+	if n.op == opRepeat {
+		sum *= min(max(n.min, n.max, 1), 1<<20)
+	}
+	return min(sum, 1<<30)
+}
+
 // matchChunk bounds the memory of a search: a chunk of matches is searched at
 // once, the next one from the end of the last.
 const matchChunk = 4096
 
 // each calls found with the matches in text, or with the first one, until found
 // returns false. A match is nil, or has the offsets of the whole and of the
-// groups in re; searched is the number of bytes that were searched since the
-// last call.
-func (l *linear) each(text string, global bool, found func(searched int, match []int) bool) {
-	chunk := l.chunk
-	if !global {
-		chunk = 1
-	}
+// groups in re; work is that of the search since the last call. cpu is the time
+// of the processor.
+func (l *linear) each(text string, global bool, cpu func() time.Duration, found func(work int, match []int) bool) {
+	chunk := 1 // it grows while searches are short, so that the work is known in time
 	for pos := 0; ; {
+		began := cpu()
 		from := pos
 		if l.looksBack && pos > 0 { // at the beginning of a text, nothing is before a match
 			_, size := utf8.DecodeLastRuneInString(text[:pos])
@@ -87,22 +109,50 @@ func (l *linear) each(text string, global bool, found func(searched int, match [
 			matches, n = l.search(text[from:], chunk), chunk
 		}
 		full := len(matches) == n
+		end := len(text)
+		if full {
+			end = from + matches[n-1][1]
+		}
+		took := cpu() - began
+		extra := overrun(took, end-pos, len(matches))
 		for _, m := range matches {
 			for i := range m {
 				if m[i] >= 0 {
 					m[i] += from
 				}
 			}
-			if !found(max(0, m[1]-pos), m) {
+			if !found(extra+scanWork*max(0, m[1]-pos), m) {
 				return
 			}
-			pos = m[1]
+			pos, extra = m[1], 0
 		}
 		if !full || !global {
-			found(len(text)-pos, nil)
+			found(extra+scanWork*(len(text)-pos), nil)
 			return
 		}
+		if took > longSearch {
+			chunk = max(chunk/2, 1)
+		} else {
+			chunk = min(2*chunk, l.chunk)
+		}
 	}
+}
+
+// What a search may take before its time is work: nearly all are shorter. A
+// match that could have been longer is found only at the end of the text, so
+// that many matches can take as long as their number times the text.
+const (
+	longSearch = 10 * time.Millisecond
+	timeBase   = time.Millisecond
+	timeByte   = 250 * time.Nanosecond
+	timeMatch  = 4 * time.Microsecond
+	timeWork   = 8 * time.Nanosecond // of one unit of work
+)
+
+// overrun returns the work of a search that took longer than others with as many
+// bytes and matches.
+func overrun(took time.Duration, bytes, matches int) int {
+	return int(max(0, took-timeBase-time.Duration(bytes)*timeByte-time.Duration(matches)*timeMatch) / timeWork)
 }
 
 // search returns the first matches, with groups only if needed.
@@ -127,6 +177,9 @@ func (l *linear) searchFrom(text string) [][]int {
 // takes reports whether the pattern has the same meaning on this text.
 func (l *linear) takes(text string) bool {
 	if l.lines && (strings.IndexByte(text, '\r') >= 0 || strings.Contains(text, "\u2028") || strings.Contains(text, "\u2029")) {
+		return false
+	}
+	if l.size > small && len(text) > maxSteps/l.size {
 		return false
 	}
 	return !l.pairs || !beyondBMP(text)

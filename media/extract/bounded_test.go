@@ -67,3 +67,48 @@ func TestSparseTable(t *testing.T) {
 		t.Errorf("no table of %d columns: %.200s", width, text)
 	}
 }
+
+// TestCutIsSaid: what bounds on a number leave out is said.
+func TestCutIsSaid(t *testing.T) {
+	annotations := func(n int, what string) []byte {
+		var all strings.Builder
+		for i := range n {
+			fmt.Fprintf(&all, "<</Type/Annot"+what+"/Rect[66 695 112 712]>>", i)
+		}
+		doc := string(pdfOf("BT /F 10 Tf 50 700 Td (text) Tj ET", helvetica))
+		return []byte(strings.Replace(doc, "/Annots[8 0 R 9 0 R 10 0 R 13 0 R]", "/Annots["+all.String()+"]", 1))
+	}
+	headers := func(n int) []byte {
+		parts := []string{"word/document.xml", `<w:document xmlns:w="w"><w:body><w:p><w:r><w:t>text</w:t></w:r></w:p></w:body></w:document>`}
+		rels := relsNS
+		for i := range n {
+			rels += fmt.Sprintf(`<Relationship Id="h%d" Type="x/header" Target="h%d.xml"/>`, i, i)
+			parts = append(parts, fmt.Sprintf("word/h%d.xml", i), fmt.Sprintf(`<w:hdr xmlns:w="w"><w:p><w:r><w:t>head %d</w:t></w:r></w:p></w:hdr>`, i))
+		}
+		return packed(t, append(parts, "word/_rels/document.xml.rels", rels+"</Relationships>")...)
+	}
+	table := func(columns, rows int, text string) []byte {
+		return odtOf(t, fmt.Sprintf(`<table:table><table:table-row table:number-rows-repeated="%d"><table:table-cell table:number-columns-repeated="%d"><text:p>%s</text:p></table:table-cell><table:table-cell><text:p/></table:table-cell></table:table-row></table:table>`, rows, columns, text))
+	}
+	for _, tt := range []struct {
+		name, mediaType string
+		doc             []byte
+		cut             bool
+	}{
+		{"headers", typeDOCX, headers(101), false},
+		{"more headers", typeDOCX, headers(102), true},
+		{"columns", typeODT, table(65, 1, "a"), false},
+		{"more columns", typeODT, table(66, 1, "a"), true},
+		{"rows", typeODT, table(1, 64, "a"), false},
+		{"more rows", typeODT, table(1, 65, "a"), true},
+		{"empty cells", typeODT, table(1000, 1000, ""), false},
+		{"comments", typePDF, annotations(5000, "/Subtype/Text/Contents(%d)"), false},
+		{"more comments", typePDF, annotations(5001, "/Subtype/Text/Contents(%d)"), true},
+		{"links", typePDF, annotations(2000, "/Subtype/Link/A<</S/URI/URI(https://example.com/%d)>>"), false},
+		{"more links", typePDF, annotations(2001, "/Subtype/Link/A<</S/URI/URI(https://example.com/%d)>>"), true},
+	} {
+		if x := textOf(t, tt.doc, asType(tt.mediaType), Options{}); x.Cut != tt.cut || x.Cut != strings.Contains(x.Text, "<!-- cut here: ") {
+			t.Errorf("%s: cut %v, the text ends in %q", tt.name, x.Cut, x.Text[max(0, len(x.Text)-100):])
+		}
+	}
+}

@@ -139,7 +139,11 @@ func (d *docx) readMargins() error {
 		s := d.inline(d.runs(n))
 		boxes := d.boxes
 		d.boxes = nil
-		if s != "" && !slices.Contains(seen, s) && len(seen) <= 100 && size <= 1<<20 {
+		switch {
+		case s == "" || slices.Contains(seen, s):
+		case len(seen) > 100 || size > 1<<20:
+			d.o.truncate("the document has more headers and footers than are read")
+		default:
 			if len(seen) == 0 {
 				d.o.comment("headers and footers")
 			}

@@ -109,6 +109,11 @@ func TestFormatNumber(t *testing.T) {
 		{"45000.5", "yyyy-mm-dd hh:mm:ss.000", "2023-03-15 12:00:00.000"},
 		{"0.75", `上午/下午h"时"mm"分"`, "下午6时00分"},
 		{"0.010023148", "mm:ss.00", "14:26.00"},
+		// days of the week in Chinese, and other calendars
+		{"45000", "yyyy/mm/dd aaa", "2023/03/15 Wed"},
+		{"60", `m"月"d"日" aaaa;@`, "2月29日 Wednesday"},
+		{"45000", `[$-411]ggge"年"m"月"d"日"`, "2023-03-15"},
+		{"60.5", "[$-411]ge.m.d h:mm", "1900-02-29 12:00:00"},
 	}
 	for _, tt := range tests {
 		if got := newNumberFormat(tt.format).show(tt.value, false); got != tt.want {

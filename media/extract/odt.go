@@ -260,13 +260,13 @@ func (d *odt) rows(n *node) [][]string {
 			})
 			text := strings.Join(parts, "\n")
 			row = append(row, text)
-			for range min(max(number(tc.attr("number-columns-repeated"))-1, 0), 64) {
+			for range d.repeats(number(tc.attr("number-columns-repeated"))-1, text != "") {
 				if text == "" || d.cell() {
 					row = append(row, text)
 				}
 			}
 		}
-		for range min(max(number(tr.attr("number-rows-repeated")), 1), 64) {
+		for range max(d.repeats(number(tr.attr("number-rows-repeated")), strings.Join(row, "") != ""), 1) {
 			rows = append(rows, row)
 			if strings.Join(row, "") == "" || !d.cell() {
 				break
@@ -274,6 +274,15 @@ func (d *odt) rows(n *node) [][]string {
 		}
 	})
 	return rows
+}
+
+// repeats bounds how often a cell or a row is repeated. What is cut is said if it has text.
+func (d *odt) repeats(n int, text bool) int {
+	const most = 64
+	if n > most && text {
+		d.truncate("a table repeats a cell or a row more often than is shown")
+	}
+	return min(max(n, 0), most)
 }
 
 // paragraphs calls f with the paragraphs and headings in n.

@@ -196,7 +196,7 @@ func (x *xlsx) readFormats(name string) error {
 	return x.scan(name, func(_ *xmlReader, e xml.StartElement) error {
 		switch e.Name.Local {
 		case "numFmt":
-			if code := attr(e.Attr, "formatCode"); len(code) <= 1000 && len(own) < maxStyles {
+			if code := attr(e.Attr, "formatCode"); len(code) <= maxFormat && len(own) < maxStyles {
 				own[number(attr(e.Attr, "numFmtId"))] = code
 			}
 		case "cellXfs":

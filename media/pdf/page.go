@@ -296,7 +296,9 @@ func (d *Document) links(ctx context.Context, page uint64, turn rotation, p *Pag
 		}
 		mem.WriteUint32Le(d.scratch, next)
 	}
-	return nil
+	found, err := d.call(ctx, "FPDFLink_Enumerate", page, uint64(d.scratch), uint64(d.scratch+4))
+	p.Cut = p.Cut || uint32(found) != 0
+	return err
 }
 
 // fields reads the values of the form fields of a page.
@@ -309,8 +311,8 @@ func (d *Document) fields(ctx context.Context, page uint64, p *Page) error {
 		return err
 	}
 	size := 0
-	for i := range min(int(int32(n)), maxFields) {
-		if size > maxFieldText {
+	for i := range max(int(int32(n)), 0) {
+		if i == maxFields || size > maxFieldText {
 			p.Cut = true
 			break
 		}

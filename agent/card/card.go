@@ -304,7 +304,10 @@ func (c *Content) about(f fields, title string) string {
 		notes = strings.TrimSpace(notes + "\n\nCharacter by " + creator + ".")
 	}
 	var tags []string
-	if json.Unmarshal(f["tags"], &tags) == nil && len(tags) > 0 {
+	if !c.read(f, "tags", &tags) {
+		return cmp.Or(notes, title)
+	}
+	if len(tags) > 0 {
 		c.lost("tags", "agents have no tags here; they are %s", strings.Join(tags, ", "))
 	}
 	return cmp.Or(notes, title)
@@ -356,7 +359,7 @@ func examples(s string) string {
 func (c *Content) book(f fields, title string) error {
 	raw := f["character_book"]
 	var book fields
-	if empty(raw) || json.Unmarshal(raw, &book) != nil || empty(book["entries"]) {
+	if !c.read(f, "character_book", &book) || empty(book["entries"]) {
 		return nil
 	}
 	if str(book["name"]) == "" {
@@ -386,21 +389,26 @@ func UseBook(d *agent.Definition, name string) error {
 // extensions reads what SillyTavern keeps beside the specified fields.
 func (c *Content) extensions(f fields) {
 	var ext fields
-	if json.Unmarshal(f["extensions"], &ext) != nil {
+	if !c.read(f, "extensions", &ext) {
 		return
 	}
 	var note struct {
 		Prompt string          `json:"prompt"`
 		Depth  json.RawMessage `json:"depth"`
-		Role   string          `json:"role"`
+		Role   json.RawMessage `json:"role"`
 	}
-	if json.Unmarshal(ext["depth_prompt"], &note) == nil && strings.TrimSpace(note.Prompt) != "" {
+	if !empty(ext["depth_prompt"]) && json.Unmarshal(ext["depth_prompt"], &note) != nil {
+		c.lost("extensions.depth_prompt", "it is no note and does nothing")
+	} else if strings.TrimSpace(note.Prompt) != "" {
 		depth := cmp.Or(strings.Trim(string(note.Depth), `" `), "4")
 		if strings.Trim(depth, "0123456789") != "" {
 			depth = "4"
 		}
-		role := artel.Role(cmp.Or(note.Role, "system"))
+		role := artel.Role(str(note.Role))
 		if !slices.Contains([]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant}, role) {
+			if said := string(note.Role); said != "" && said != "null" && said != `""` {
+				c.lost("extensions.depth_prompt", "the role %s is not known; it is system", artel.Shorten(string(note.Role), 40))
+			}
 			role = artel.RoleSystem
 		}
 		c.Agent.Presets = append(c.Agent.Presets, pipeline.Preset{ID: noteID, Role: role, Text: c.macros("depth_prompt", note.Prompt), Place: pipeline.Place{Depth: artel.Shorten(depth, 9)}})
@@ -437,6 +445,19 @@ type asset struct {
 	Name string `json:"name"`
 }
 
+// read reads a field into v. It is false if the field says nothing, or is
+// something else, which is a loss.
+func (c *Content) read(f fields, field string, v any) bool {
+	if empty(f[field]) {
+		return false
+	}
+	err := json.Unmarshal(f[field], v)
+	if err != nil {
+		c.lost(field, "%s is not what belongs there and does nothing", artel.Shorten(string(f[field]), 60))
+	}
+	return err == nil
+}
+
 func assetsIn(f fields) (list []asset) {
 	_ = json.Unmarshal(f["assets"], &list) // none if it is something else
 	return list
@@ -445,7 +466,9 @@ func assetsIn(f fields) (list []asset) {
 // assets reports the assets other than the main picture.
 func (c *Content) assets(f fields) {
 	others := 0
-	for _, a := range assetsIn(f) {
+	var all []asset
+	c.read(f, "assets", &all)
+	for _, a := range all {
 		if a.Type != "icon" || a.Name != "main" && a.URI != "ccdefault:" {
 			others++
 		}

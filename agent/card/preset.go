@@ -211,8 +211,12 @@ func (c *Content) sampling(f fields, temperature string) {
 			delete(f, field)
 		}
 	}
-	s.Stop = slices.DeleteFunc(s.Stop, func(t string) bool { return t == "" || len(t) > 1000 })
-	s.Stop = s.Stop[:min(len(s.Stop), 16)]
+	s.Stop = slices.DeleteFunc(s.Stop, func(t string) bool { return t == "" })
+	given := len(s.Stop)
+	s.Stop = slices.DeleteFunc(s.Stop, func(t string) bool { return len(t) > 1000 })
+	if s.Stop = s.Stop[:min(len(s.Stop), 16)]; len(s.Stop) < given {
+		c.lost("stopping_strings", "%d of the %d are left out: at most 16 of at most 1,000 bytes are taken", given-len(s.Stop), given)
+	}
 }
 
 // limits reads the window and the reserve for the reply.
@@ -229,6 +233,8 @@ func (c *Content) limits(f fields, window, reply string) {
 	l.MaxTokens = number(window)
 	if n := number(reply); n > 0 && (l.MaxTokens == 0 || n < l.MaxTokens) {
 		l.ReplyReserve = &n
+	} else if n > 0 {
+		c.lost(reply, "%d is not less than the window of %d tokens and does nothing", n, l.MaxTokens)
 	}
 }
 

@@ -51,6 +51,9 @@ func TestMathML(t *testing.T) {
 		{`<math><mfenced open="[" close=")"><mi>a</mi><mi>b</mi></mfenced><mfrac linethickness="0"><mi>n</mi><mi>k</mi></mfrac></math>`, `$\left[a,b\right)\binom{n}{k}$`},
 		{`<math><semantics><mi>wrong</mi><annotation encoding="application/x-tex">x_1 &lt; y</annotation></semantics></math>`, "$x_1 < y$"},
 		{`<math><mmultiscripts><mprescripts/><mn>3</mn><none/></mmultiscripts></math>`, `${}_{3}$`},
+		{`<math><mfrac linethickness="0.8pt"><mi>n</mi><mi>k</mi></mfrac><mfrac linethickness="0.0em"><mi>n</mi><mi>k</mi></mfrac></math>`, `$\frac{n}{k}\binom{n}{k}$`},
+		{`<math><mfenced open="{" close=""><mi>a</mi></mfenced><mfenced separators=""><mi>a</mi><mi>b</mi></mfenced></math>`, `$\left\{a\right.\left(ab\right)$`},
+		{`<math><mfenced separators="; ,"><mi>a</mi><mi>b</mi><mi>c</mi><mi>d</mi></mfenced></math>`, `$\left(a;b,c,d\right)$`},
 		{`<math><mfrac/><munder/><msub/><mover><mi>a</mi></mover></math>`, `$\frac{}{}{}a$`},
 	}
 	for _, tt := range tests {

@@ -47,7 +47,7 @@ func (w *mathWriter) mathML(n *node) bool {
 			w.put(`\,`)
 		}
 	case "mfrac":
-		if v := n.attr("linethickness"); strings.HasPrefix(v, "0") {
+		if v := n.attr("linethickness"); strings.HasPrefix(v, "0") && !strings.ContainsAny(v, "123456789") {
 			w.command("binom", at(0), at(1))
 		} else {
 			w.command("frac", at(0), at(1))
@@ -92,15 +92,15 @@ func (w *mathWriter) mathML(n *node) bool {
 	case "mtable":
 		w.matrix("matrix", n)
 	case "mfenced":
-		begin, end := cmp.Or(n.attr("open"), "("), cmp.Or(n.attr("close"), ")")
-		w.put(`\left` + bracket(begin))
+		separators := []rune(strings.Join(strings.Fields(n.attrOr("separators", ",")), ""))
+		w.put(`\left` + cmp.Or(bracket(n.attrOr("open", "(")), "."))
 		for i, k := range kids {
-			if i > 0 {
-				w.put(",")
+			if i > 0 && len(separators) > 0 {
+				w.put(texOf(string(separators[min(i, len(separators))-1])))
 			}
 			w.one(k)
 		}
-		w.put(`\right` + bracket(end))
+		w.put(`\right` + cmp.Or(bracket(n.attrOr("close", ")")), "."))
 	case "mphantom":
 		w.put(`\phantom{`)
 		w.row(kids)
@@ -111,6 +111,16 @@ func (w *mathWriter) mathML(n *node) bool {
 		return false
 	}
 	return true
+}
+
+// attrOr returns an attribute, which may be empty, or what it is if it is missing.
+func (n *node) attrOr(name, missing string) string {
+	for _, a := range n.attrs {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return missing
 }
 
 // multiscripts writes a base with scripts on both sides.

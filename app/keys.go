@@ -51,7 +51,7 @@ func (k *core) checkKey(v store.GatewayKey) error {
 		i := slices.IndexFunc(all, func(s model.Service) bool { return s.ID == id })
 		switch {
 		case i < 0:
-			return artel.Errorf(artel.Invalid, op, "services", "there is no service %s; artel models lists those that there are", artel.Shorten(string(id), 80))
+			return artel.Errorf(artel.Invalid, op, "services", "there is no service %s; artel models lists the services", artel.Shorten(string(id), 80))
 		case v.Limits.Budget.USD > 0 && !all[i].Priced():
 			return unpriced(op, "a budget", all[i])
 		}

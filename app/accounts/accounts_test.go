@@ -191,7 +191,7 @@ func TestTwoUsers(t *testing.T) {
 	}
 }
 
-// TestRenewal: a token that ends or is refused is renewed once, whoever asks, and what
+// TestRenewal: a token that ends or is refused is renewed once for all callers, and what
 // came is kept before it is used.
 func TestRenewal(t *testing.T) {
 	b := newBench(t)

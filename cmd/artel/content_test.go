@@ -75,7 +75,7 @@ func TestContentHost(t *testing.T) {
 	if !strings.HasPrefix(signed.URL, "http://"+name+":"+main.Port()+"/api/v1/files/") {
 		t.Errorf("a signed address: %s", signed.URL)
 	}
-	// Nothing else is there, whoever asks.
+	// Nothing else is there, for any client.
 	for _, path := range []string{"/", "/login", "/api/v1/me", "/api/v1/conversations", raw + "?preview=true", file, "/v1/models", "/healthz", "/metrics", "/static/style.css"} {
 		for _, credentials := range [][]string{nil, {"Cookie", cookie}, {"Authorization", "Bearer " + token}} {
 			if resp, text := there("GET", path, credentials...); resp.StatusCode != http.StatusForbidden || !strings.Contains(text, "host_denied") {

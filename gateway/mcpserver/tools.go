@@ -174,7 +174,7 @@ func (h *Handler) callTool(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 	case artel.CodeOf(err) == "tool_needs_confirmation":
 		return failed(fmt.Sprintf("%s needs the agreement of a user, and this client cannot ask (it has no elicitation): set permissions for %s in artel.yaml, or let the user do it on the page", name, name)), nil
 	case artel.CodeOf(err) == "tool_not_found":
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q; tools/list names those that there are", artel.Shorten(name, 80))}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q; tools/list has the available tools", artel.Shorten(name, 80))}
 	case err != nil:
 		return h.refused(ctx, err)
 	}

@@ -100,5 +100,38 @@ base_url = "{address}/v1"
 	return all
 }
 
+// hosts returns the snippets that connect MCP hosts to this server. A host that needs a
+// token takes it from the environment variable ARTEL_TOKEN, or in its place.
+func hosts(address string, token bool) []Client {
+	shell, codex, field, quoted := "", "", "", ""
+	if token {
+		shell = ` --header "Authorization: Bearer $ARTEL_TOKEN"`
+		codex = "\nbearer_token_env_var = \"ARTEL_TOKEN\" # export ARTEL_TOKEN=artel_…"
+		field = `, "headers": { "Authorization": "Bearer artel_…" }`
+		quoted = "\n    headers: { Authorization: Bearer artel_… }"
+	}
+	fill := strings.NewReplacer("{url}", address+"/mcp", "{shell}", shell, "{codex}", codex, "{field}", field, "{quoted}", quoted)
+	all := []Client{
+		{"Claude Code", "", `claude mcp add --transport http artel {url}{shell}`},
+		{"Codex", "~/.codex/config.toml", `[mcp_servers.artel]
+url = "{url}"{codex}`},
+		{"Cursor", "~/.cursor/mcp.json", `{ "mcpServers": { "artel": { "url": "{url}"{field} } } }`},
+		{"VS Code", ".vscode/mcp.json", `{ "servers": { "artel": { "type": "http", "url": "{url}"{field} } } }`},
+		{"Gemini CLI", "~/.gemini/settings.json", `{ "mcpServers": { "artel": { "httpUrl": "{url}"{field} } } }`},
+		{"Qwen Code", "~/.qwen/settings.json", `{ "mcpServers": { "artel": { "httpUrl": "{url}"{field} } } }`},
+		{"opencode", "opencode.json", `{ "mcp": { "artel": { "type": "remote", "url": "{url}"{field} } } }`},
+		{"goose", "~/.config/goose/config.yaml", `extensions:
+  artel:
+    name: artel
+    type: streamable_http
+    enabled: true
+    uri: {url}{quoted}`},
+	}
+	for i := range all {
+		all[i].Code = fill.Replace(all[i].Code)
+	}
+	return all
+}
+
 // quoteShell quotes a word for a shell.
 func quoteShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -181,7 +181,9 @@ func (ui *handler) gateway(w http.ResponseWriter, r *http.Request) {
 		Requests Requests
 		Clients  []Client
 		Keyed    bool // programs need a key
-	}{f, q, clients(peer.Of(r).URL(), string(f.Models.Chosen().ID), key), key != ""})
+		Hosts    []Client
+		Token    bool // hosts need a token
+	}{f, q, clients(peer.Of(r).URL(), string(f.Models.Chosen().ID), key), key != "", hosts(peer.Of(r).URL(), !ui.app.Access.Open()), !ui.app.Access.Open()})
 }
 
 // logPause is the minimum time between two updates of the live list.

@@ -19,8 +19,19 @@ type Snippet struct {
 
 var onPage = regexp.MustCompile(`(?s)<summary>.*?<b>([^<]+)</b>(?:<span class="hint">([^<]*)</span>)?.*?<code translate="no">(.*?)</code>`)
 
-// Snippets reads the lines from the page of a server.
+// Snippets reads the lines for SDKs and programs from the page of a server.
 func Snippets(t testing.TB, url string) map[Snippet]string {
+	t.Helper()
+	return snippetsIn(t, url, "sdk")
+}
+
+// Hosts reads the lines for MCP hosts.
+func Hosts(t testing.TB, url string) map[Snippet]string {
+	t.Helper()
+	return snippetsIn(t, url, "mcp")
+}
+
+func snippetsIn(t testing.TB, url, section string) map[Snippet]string {
 	t.Helper()
 	resp, err := http.Get(url + "/gateway")
 	if err != nil {
@@ -31,9 +42,10 @@ func Snippets(t testing.TB, url string) map[Snippet]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, page, found := bytes.Cut(page, []byte(`id="sdk"`))
-	if !found {
-		t.Fatal("the page has no snippets")
+	_, page, found := bytes.Cut(page, []byte(`id="`+section+`"`))
+	page, _, ends := bytes.Cut(page, []byte("</section>"))
+	if !found || !ends {
+		t.Fatalf("the page has no snippets in %s", section)
 	}
 	out := map[Snippet]string{}
 	for _, m := range onPage.FindAllSubmatch(page, -1) {

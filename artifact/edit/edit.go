@@ -31,6 +31,7 @@ const (
 	MaxOld         = 100_000   // code points of an old text
 	MaxPlaces      = 100       // places that a Hit or Refusal lists
 	maxWork        = 4 << 30   // bytes that all edits of a call may scan
+	leastWork      = 1 << 20   // of them for an edit
 	maxSteps       = 1 << 30   // steps of the looser layers, of a few nanoseconds each
 	hardMaxText    = 100 << 20 // maximum of Options.MaxText: normalised, a text can be eleven times as long
 	maxChanges     = 1000      // separate changes of one edit
@@ -126,9 +127,13 @@ func (d *Document) Apply(ctx context.Context, edits []Edit, o Options) (Result, 
 		return Result{}, err
 	}
 	r := Result{Text: d.text, Hits: make([]Hit, 0, len(edits))}
+	work := 0
 	for i, e := range edits {
 		if err := ctx.Err(); err != nil {
 			return Result{}, err
+		}
+		if work += max(len(r.Text), leastWork); work > maxWork { // earlier edits may have made the text longer
+			return Result{}, at(i, tooMany(len(edits), len(r.Text)))
 		}
 		if err := e.check(); err != nil {
 			return Result{}, at(i, err)
@@ -147,12 +152,16 @@ func checkText(text string, edits []Edit, most int) error {
 		return refuse(Invalid, "there is no edit: give at least one old and new text")
 	case len(text) > min(most, hardMaxText):
 		return refuse(TooCostly, "the text has %d bytes, and at most %d can be edited", len(text), min(most, hardMaxText))
-	case len(edits) > maxWork/max(len(text), 1<<20):
-		return refuse(TooCostly, "%d edits are too many for a text of %d bytes; split them over several calls", len(edits), len(text))
+	case len(edits) > maxWork/max(len(text), leastWork):
+		return tooMany(len(edits), len(text))
 	case !valid(text):
 		return refuse(Invalid, "the text is not valid UTF-8")
 	}
 	return nil
+}
+
+func tooMany(edits, size int) error {
+	return refuse(TooCostly, "%d edits are too many for a text of %d bytes; split them over several calls", edits, size)
 }
 
 func (e Edit) check() error {

@@ -42,7 +42,7 @@ func (f *Full) Error() string {
 	if f.Reserved {
 		return fmt.Sprintf("%s of your %s of storage (limits.user.storage) are used, and other uploads of yours have reserved the rest: %s more may fit when they have ended; try again in a few seconds", phrase.Size(f.Used), phrase.Size(f.Limit), needs)
 	}
-	return fmt.Sprintf("%s of your %s of storage (limits.user.storage) are used, and this needs %s more: delete files that you uploaded by the gateway, which frees their space at once, or conversations, which frees theirs when they can no longer be restored, an hour later; or ask an administrator for a larger limit", phrase.Size(f.Used), phrase.Size(f.Limit), needs)
+	return fmt.Sprintf("%s of your %s of storage (limits.user.storage) are used, and this needs %s more: delete files that you uploaded through the gateway, which frees their space at once, or conversations, which frees theirs when they can no longer be restored, an hour later; or ask an administrator for a larger limit", phrase.Size(f.Used), phrase.Size(f.Limit), needs)
 }
 
 // retryReserved is when a caller that other uploads keep out may try again, and

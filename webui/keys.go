@@ -269,7 +269,7 @@ func readKey(r *http.Request, k *store.GatewayKey, now time.Time) error {
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil && wrong == nil {
-			wrong = artel.Errorf(artel.Invalid, op, field, "%q is no whole number", artel.Shorten(text, 40))
+			wrong = artel.Errorf(artel.Invalid, op, field, "%q is not a whole number", artel.Shorten(text, 40))
 		}
 		return n
 	}
@@ -278,7 +278,7 @@ func readKey(r *http.Request, k *store.GatewayKey, now time.Time) error {
 	if text := strings.TrimSpace(v.Get("usd")); text != "" {
 		usd, err := strconv.ParseFloat(text, 64)
 		if err != nil && wrong == nil {
-			wrong = artel.Errorf(artel.Invalid, op, "usd", "%q is no number of dollars", artel.Shorten(text, 40))
+			wrong = artel.Errorf(artel.Invalid, op, "usd", "%q is not a number of dollars", artel.Shorten(text, 40))
 		}
 		k.Limits.Budget = store.Budget{USD: usd, Period: store.Period(v.Get("period"))}
 	}

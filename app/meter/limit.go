@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,9 +36,17 @@ type Exceeded struct {
 // Error implements error.
 func (e *Exceeded) Error() string {
 	if e.Shared {
-		return fmt.Sprintf("%s is %s, of which %s are used and requests that are running have reserved the rest; try again when one of them has ended, or send a smaller limit of the output", e.Limit, e.Most, e.Used)
+		return fmt.Sprintf("%s is %s, of which %s %s used and requests that are running have reserved the rest; try again when one of them has ended, or send a smaller limit of the output", e.Limit, e.Most, e.Used, e.verb())
 	}
-	return fmt.Sprintf("%s is %s, of which %s are used: too little is left for this request until %s", e.Limit, e.Most, e.Used, e.Until.UTC().Format("2006-01-02 15:04:05 MST"))
+	return fmt.Sprintf("%s is %s, of which %s %s used: too little is left for this request until %s", e.Limit, e.Most, e.Used, e.verb(), e.Until.UTC().Format("2006-01-02 15:04:05 MST"))
+}
+
+// verb agrees with Used: dollars are one amount, tokens are counted.
+func (e *Exceeded) verb() string {
+	if strings.HasPrefix(e.Used, "$") || strings.HasPrefix(e.Used, "1 ") {
+		return "is"
+	}
+	return "are"
 }
 
 type unit bool

@@ -91,7 +91,7 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseFloat(digits, 64)
 	n *= math.Pow(1024, float64(power))
 	if err != nil || power < 0 || !(n >= 0) || n > math.MaxInt64/2 {
-		return fmt.Errorf("%q is no size: want a number of bytes, or one with a unit such as 500MB, 5GB or 1.5TB", string(text))
+		return fmt.Errorf("%q is not a size: want a number of bytes, or one with a unit such as 500MB, 5GB or 1.5TB", string(text))
 	}
 	*b = byteSize(n)
 	return nil

@@ -264,3 +264,17 @@ func BenchmarkSay(b *testing.B) {
 		phrase.English.Say(phrase.RouteDescribed, args)
 	}
 }
+
+// TestOneWordInChinese: Chinese texts have one word for a thing, and address users as "你".
+func TestOneWordInChinese(t *testing.T) {
+	t.Parallel()
+	for key, forms := range texts(t, phrase.Chinese) {
+		for _, text := range forms {
+			for instead, want := range map[string]string{"您": "你", "产物": "工件", "会话": "对话", "访客": "只读用户"} {
+				if strings.Contains(text, instead) {
+					t.Errorf("%s says %s, not %s: %s", key, instead, want, text)
+				}
+			}
+		}
+	}
+}

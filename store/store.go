@@ -185,6 +185,10 @@ type ConversationQuery struct {
 	// [MaxSearch] code points are of kind Invalid.
 	Search string
 	Best   bool // rank matches: rare words, titles, then number of messages; ties newest first
+	// Filled leaves out conversations with neither a message nor an artifact,
+	// except Also.
+	Filled bool
+	Also   artel.ConversationID
 	Page
 }
 

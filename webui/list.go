@@ -46,16 +46,13 @@ func (ui *handler) conversations(r *http.Request, current artel.ConversationID) 
 	q := r.URL.Query()
 	l := List{Search: strings.TrimSpace(q.Get("search"))}
 	found, next, err := ui.app.Conversations.List(r.Context(), store.ConversationQuery{
-		Search: l.Search, Page: store.Page{Cursor: q.Get("cursor"), Limit: shownConversations},
+		Search: l.Search, Filled: true, Also: current, Page: store.Page{Cursor: q.Get("cursor"), Limit: shownConversations},
 	})
 	if err != nil {
 		return l, err
 	}
 	now, last := ui.o.Now(), phrase.Key(q.Get("group"))
 	for _, c := range found {
-		if c.Leaf == "" && c.ID != current {
-			continue // its first message is not stored yet, or never was
-		}
 		name := groupOf(c.UpdatedAt.Local(), now)
 		if len(l.Groups) == 0 || name != last {
 			g := Group{Name: name}

@@ -12,7 +12,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model/provider/demo"
+	"github.com/artelhq/artel/store"
 )
 
 // titles are what the list shows, in its order.
@@ -72,6 +75,38 @@ func TestListAndSearch(t *testing.T) {
 	search("lighthouse", "Made yesterday")
 	b.Do(chromedp.Evaluate[chromedp.Void](`document.activeElement.value = ""; document.activeElement.dispatchEvent(new Event("input", { bubbles: true }))`))
 	b.Until(`document.querySelectorAll("#conversations .conversation").length === 5 && document.querySelector("#conversations [aria-current]")?.innerText.includes("Made long ago")`)
+}
+
+// Conversations that only have artifacts, as uploads and MCP hosts make them, are
+// listed and found; those with nothing in them are not.
+func TestListWithoutMessages(t *testing.T) {
+	t.Parallel()
+	noon, clock := noonClock()
+	s := newSiteOf(t, setup{now: clock})
+	s.seed(t, "Talk", noon, "hello", "hi")
+	s.seed(t, "Nothing in it", noon.Add(-time.Minute))
+	files := s.seed(t, "report.csv", noon.Add(-2*time.Minute))
+	text := "a,b\n1,2\n"
+	err := s.store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error {
+		v := artel.Version{Update: artel.UpdateCreate, Provenance: artel.SourceUserUpload, CreatedAt: noon, MediaInfo: artel.MediaInfo{MediaType: "text/csv", Kind: artel.KindText, Size: int64(len(text))}}
+		var err error
+		if v.Number, err = tx.Journal.Append(files, "report.csv", v, &text); err != nil {
+			return err
+		}
+		return tx.Journal.Fold(files, "report.csv", v, &text)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := openTab(t, 1280, 800)
+	b.Do(chromedp.Navigate(s.URL), see("#conversations"))
+	if got := b.titles(); !slices.Equal(got, []string{"Talk", "report.csv"}) {
+		t.Errorf("the list shows %q", got)
+	}
+	b.Do(fill("#search", "report"))
+	b.Wait("the search to find it", func() bool { return slices.Equal(b.titles(), []string{"report.csv"}) })
+	b.Do(click("#conversations .conversation a"), see("#messages"))
+	b.Says("#heading", "report.csv")
 }
 
 // A title is changed in its place: Enter keeps it, Escape does not. What is

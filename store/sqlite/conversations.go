@@ -60,7 +60,7 @@ func (t conversations) List(q store.ConversationQuery) ([]store.Listed, string, 
 		return nil, "", err
 	}
 	if q.Best && len(words) > 0 {
-		return t.listBest(op, words, q.Cursor, limit)
+		return t.listBest(op, q, words, limit)
 	}
 	us, tie := int64(math.MaxInt64), ""
 	if q.Cursor != "" {
@@ -70,11 +70,13 @@ func (t conversations) List(q store.ConversationQuery) ([]store.Listed, string, 
 	}
 	var items []store.Listed
 	if len(words) > 0 {
-		items, err = t.search(op, words, us, tie, limit+1)
+		items, err = t.search(op, q, words, us, tie, limit+1)
 	} else {
+		where, args := filled(q)
+		args = append(append([]any{t.owner, us, tie}, args...), limit+1)
 		err = t.rows(op, "", "SELECT "+conversationColumns+` FROM conversations
-			WHERE owner = ? AND (updated_at, id) < (?, ?) AND deleted_at IS NULL ORDER BY updated_at DESC, id DESC LIMIT ?`,
-			[]any{t.owner, us, tie, limit + 1}, func(rows *sql.Rows) error {
+			WHERE owner = ? AND (updated_at, id) < (?, ?) AND deleted_at IS NULL`+where+` ORDER BY updated_at DESC, id DESC LIMIT ?`,
+			args, func(rows *sql.Rows) error {
 				var c store.Listed
 				err := scanConversation(rows, &c.Conversation)
 				items = append(items, c)
@@ -91,15 +93,25 @@ func (t conversations) List(q store.ConversationQuery) ([]store.Listed, string, 
 	return items[:limit], cursor(list, micros(last.UpdatedAt), string(last.ID)), nil
 }
 
+// filled returns the condition of a query that leaves out empty conversations, and
+// its arguments. Both parts are looked up in a primary key.
+func filled(q store.ConversationQuery) (where string, args []any) {
+	if !q.Filled {
+		return "", nil
+	}
+	return ` AND (leaf <> '' OR id = ? OR EXISTS (SELECT 1 FROM artifacts
+		WHERE artifacts.owner = conversations.owner AND artifacts.conversation = conversations.id))`, []any{q.Also}
+}
+
 // listBest returns a page of a ranked search.
-func (t conversations) listBest(op string, words []string, from string, limit int) (items []store.Listed, next string, err error) {
+func (t conversations) listBest(op string, q store.ConversationQuery, words []string, limit int) (items []store.Listed, next string, err error) {
 	var after *standing
-	if from != "" {
-		if after, err = parseStanding(op, from); err != nil {
+	if q.Cursor != "" {
+		if after, err = parseStanding(op, q.Cursor); err != nil {
 			return nil, "", err
 		}
 	}
-	items, places, err := t.ranked(op, words, after, limit+1)
+	items, places, err := t.ranked(op, q, words, after, limit+1)
 	if err != nil || len(items) <= limit {
 		return items, "", err
 	}

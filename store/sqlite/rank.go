@@ -49,9 +49,11 @@ func (p standing) compare(q standing) int {
 
 // ranked returns the conversations that contain all words, best first, after a
 // position, at most a given number, and their positions.
-func (t conversations) ranked(op string, words []string, after *standing, most int) ([]store.Listed, []standing, error) {
+func (t conversations) ranked(op string, q store.ConversationQuery, words []string, after *standing, most int) ([]store.Listed, []standing, error) {
 	query := "SELECT number, id, updated_at, folded_title FROM conversations WHERE owner = ? AND deleted_at IS NULL"
-	args := []any{t.owner}
+	where, more := filled(q)
+	query += where
+	args := append([]any{t.owner}, more...)
 	var all []sought
 	for _, word := range words {
 		w, err := t.seek(op, word)

@@ -174,10 +174,12 @@ const searchBatch = 200
 
 // search returns the conversations that contain all words, from a position in
 // the list, at most a given number.
-func (t conversations) search(op string, words []string, us int64, tie string, most int) ([]store.Listed, error) {
+func (t conversations) search(op string, q store.ConversationQuery, words []string, us int64, tie string, most int) ([]store.Listed, error) {
 	query := "SELECT " + conversationColumns + `, number, folded_title FROM conversations
 		WHERE owner = ? AND (updated_at, id) < (?, ?) AND deleted_at IS NULL`
-	args := []any{t.owner, us, tie}
+	where, more := filled(q)
+	query += where
+	args := append([]any{t.owner, us, tie}, more...)
 	var all []sought
 	for _, word := range words {
 		w, err := t.seek(op, word)

@@ -112,3 +112,38 @@ func conversationsPaging(c *check) {
 		return err
 	}), artel.Invalid)
 }
+
+func conversationsFilled(c *check) {
+	talk := artel.Conversation{ID: "cnv_talk", Title: "one needle", Leaf: "msg_x", UpdatedAt: c.at(4)}
+	files := artel.Conversation{ID: "cnv_files", Title: "two needle", UpdatedAt: c.at(3)}
+	empty := artel.Conversation{ID: "cnv_empty", Title: "three needle", UpdatedAt: c.at(2)}
+	open := artel.Conversation{ID: "cnv_open", Title: "four needle", UpdatedAt: c.at(1)}
+	for _, v := range []artel.Conversation{talk, files, empty, open} {
+		c.update(func(tx store.Tx) error { return tx.Conversations.Create(v) })
+	}
+	c.result(me, files.ID, "photo", 1, 1)
+	list := func(q store.ConversationQuery) (ids []artel.ConversationID) {
+		for more := true; more; more = q.Cursor != "" {
+			c.view(func(tx store.Tx) error {
+				items, next, err := tx.Conversations.List(q)
+				for _, v := range items {
+					ids = append(ids, v.ID)
+				}
+				q.Cursor = next
+				return err
+			})
+		}
+		return ids
+	}
+	for _, search := range []string{"", "needle"} {
+		for _, best := range []bool{false, true} {
+			q := store.ConversationQuery{Search: search, Best: best, Page: store.Page{Limit: 1}}
+			what := fmt.Sprintf("search %q, best %t: ", search, best)
+			c.Same(what+"all", list(q), []artel.ConversationID{talk.ID, files.ID, empty.ID, open.ID})
+			q.Filled = true
+			c.Same(what+"the filled ones", list(q), []artel.ConversationID{talk.ID, files.ID})
+			q.Also = open.ID
+			c.Same(what+"the filled ones and one more", list(q), []artel.ConversationID{talk.ID, files.ID, open.ID})
+		}
+	}
+}

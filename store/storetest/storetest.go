@@ -35,6 +35,7 @@ func clauses() []clause {
 		{"conversations/round trip", conversationsRoundTrip},
 		{"conversations/update", conversationsUpdate},
 		{"conversations/paging", conversationsPaging},
+		{"conversations/filled", conversationsFilled},
 		{"conversations/delete hides", deleteHides},
 		{"conversations/deleted ids", deletedIDs},
 		{"conversations/restore", restoreBringsBack},

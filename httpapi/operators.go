@@ -13,13 +13,13 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Operators lets only requests pass that come from this machine and not through a
-// proxy. It guards what is the business of operators and has no owner.
+// Operators lets only requests pass that come from a loopback address and not through a
+// proxy, or with the scope admin. It guards what is the business of operators and has no owner.
 func Operators(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a, _ := access.Of(r.Context())
 		if !isLocal(r) && (a.Token+a.Session == "" || !a.May(store.ScopeAdmin)) {
-			writeProblem(w, newProblem(http.StatusForbidden, string(artel.Denied), r.URL.Path+" is for operators: ask from the machine of the server, without a proxy, or with a token of the scope admin"))
+			writeProblem(w, newProblem(http.StatusForbidden, string(artel.Denied), r.URL.Path+" is for operators: ask from a loopback address such as 127.0.0.1 or localhost on the machine of the server, without a proxy, or with a token of the scope admin"))
 			return
 		}
 		next.ServeHTTP(w, r)

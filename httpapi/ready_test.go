@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,6 +66,9 @@ func TestOperators(t *testing.T) {
 		w := httptest.NewRecorder()
 		if h.ServeHTTP(w, r); w.Code != c.want {
 			t.Errorf("%s: status %d, want %d", what, w.Code, c.want)
+		}
+		if c.want == http.StatusForbidden && !strings.Contains(w.Body.String(), "loopback address") {
+			t.Errorf("%s: it does not say from where: %s", what, w.Body)
 		}
 	}
 }

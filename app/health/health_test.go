@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,4 +93,18 @@ func TestFresh(t *testing.T) {
 			t.Errorf("%d checks; %s", runs, d)
 		}
 	})
+}
+
+// TestCausesAreDocumented: the table of the causes has each of them.
+func TestCausesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	field, _ := reflect.TypeFor[health.Cause]().FieldByName("Code")
+	for code := range strings.SplitSeq(field.Tag.Get("enum"), ",") {
+		if !strings.Contains(string(text), "\n| `"+code+"` | ") {
+			t.Errorf("docs/operations.md lacks the cause %q", code)
+		}
+	}
 }

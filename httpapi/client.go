@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -389,6 +390,9 @@ func (c *Client) send(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		if req.Context().Err() != nil {
 			return nil, req.Context().Err()
+		}
+		if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+			return nil, c.unreachable("the certificate of %s is not trusted: %w; install the CA that signed it on this machine, or on Linux set SSL_CERT_FILE to its PEM file", c.base, bad.Err)
 		}
 		return nil, c.unreachable("no server answers: %w", err)
 	}

@@ -98,11 +98,22 @@ func Require(ctx context.Context, s store.Scope) error {
 	case a.May(s):
 		return nil
 	case slices.Contains(scopesOf(a.Role), s):
-		return artel.Errorf(artel.Denied, op, "", "this token has not the scope %s", s)
+		return tokenLacks(op, "", "this token does not have the scope %s", s)
 	case s == store.ScopeAdmin:
 		return artel.Errorf(artel.Denied, op, "", "this needs the role admin; you are %s", a.Role)
 	}
 	return artel.Errorf(artel.Denied, op, "", "the role %s may only read", a.Role)
+}
+
+// CodeTokenScope is the error code of what the role of the user may do and the token
+// may not.
+const CodeTokenScope = "token_scope"
+
+// tokenLacks is the error of an act for which the token has too few scopes.
+func tokenLacks(op, subject, format string, args ...any) error {
+	err := artel.Errorf(artel.Denied, op, subject, format, args...)
+	err.Code = CodeTokenScope
+	return err
 }
 
 // Unknown is the error of requests without an actor.

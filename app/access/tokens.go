@@ -71,6 +71,9 @@ func (ts *Tokens) Create(ctx context.Context, r TokenRequest) (secret string, t 
 		if !slices.Contains(Scopes(), s) {
 			return "", t, artel.Errorf(artel.Invalid, op, "scopes", "there is no %q; there are %v", artel.Shorten(string(s), 40), Scopes())
 		}
+		if !a.May(s) && slices.Contains(scopesOf(a.Role), s) {
+			return "", t, tokenLacks(op, "scopes", "this token may not make tokens of the scope %s, which it does not have itself", s)
+		}
 		if !a.May(s) {
 			return "", t, artel.Errorf(artel.Denied, op, "scopes", "you do not have the scope %s yourself", s)
 		}

@@ -250,6 +250,9 @@ func lsCommand(g *globals) *cobra.Command {
 				}
 			}
 			return g.print(cmd, all, func(w printer) {
+				if len(all.Items) == 0 {
+					w.line("No conversations yet; artel put FILE makes one")
+				}
 				for _, c := range all.Items {
 					w.linef("%s\t%s\t%s", c.ID, c.UpdatedAt.Local().Format("2006-01-02 15:04"), artel.Shorten(c.Title, 60))
 				}

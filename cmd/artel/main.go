@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	_ "time/tzdata" // for machines without a time zone database
@@ -23,6 +24,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/httpapi"
 )
 
@@ -43,8 +45,21 @@ func execute(ctx context.Context, args []string) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "artel: "+err.Error())
+	at, _ := root.PersistentFlags().GetString("server") // it exists
+	fmt.Fprintln(os.Stderr, "artel: "+withLogin(err, (&globals{server: at}).address()).Error())
 	return exitCode(err)
+}
+
+// withLogin says how to get a login that may do what that at a server may not.
+func withLogin(err error, server string) error {
+	p, ok := errors.AsType[*httpapi.Problem](err)
+	switch {
+	case !ok || p.Code != access.CodeTokenScope:
+		return err
+	case os.Getenv("ARTEL_TOKEN") != "":
+		return fmt.Errorf("%s; ARTEL_TOKEN has that token: put one with the scope in its place", p.Detail)
+	}
+	return fmt.Errorf("%s; run: artel login %s --scope gateway,admin", strings.Replace(p.Detail, "this token", "this login", 1), server)
 }
 
 // The exit codes other than 0.

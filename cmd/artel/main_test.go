@@ -89,7 +89,7 @@ func (p *process) begin() error {
 	}()
 	select {
 	case line := <-told:
-		if i := strings.Index(line, "http://"); i >= 0 {
+		if i := strings.Index(line, "http"); i >= 0 {
 			p.url = strings.TrimSpace(line[i:])
 			return nil
 		}

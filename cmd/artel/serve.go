@@ -51,6 +51,11 @@ configuration. Without any, the built-in demo answers.`,
 			if err != nil {
 				return err
 			}
+			if who.Exposed {
+				if err := conf.errUnguarded(at.addr); err != nil {
+					return err
+				}
+			}
 			conf.Hosts = at.hosts(conf.Hosts)
 			if format != "" {
 				conf.Log.Format = format
@@ -120,7 +125,7 @@ func (s *server) announce(at net.Addr, o serverOptions, ready func(url, setup st
 		setup = scheme + o.config.setupHost(at) + o.config.prefix() + setupPath(s.app.Access.NewSetupCode())
 	}
 	s.publishAddress(o.data, scheme, at)
-	ready(scheme+at.String()+o.config.prefix(), setup)
+	ready(scheme+reachable(at)+o.config.prefix(), setup)
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {

@@ -232,6 +232,22 @@ func (c config) errUntrusted() error {
 		"the file is new or has changed, so these settings in it, which can run commands and send keys, are not used: %s; read the file, then run: artel trust", strings.Join(c.withheld, ", "))
 }
 
+// errUnguarded refuses a server that other machines reach at an address and whose
+// certificates, logins or names are among the settings that are not used.
+func (c config) errUnguarded(addr string) error {
+	var missing []string
+	for _, key := range []string{"tls", "auth", "hosts"} {
+		if slices.Contains(c.withheld, key) {
+			missing = append(missing, key)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return artel.Errorf(artel.Denied, "config", c.path,
+		"the file is new or has changed, so %s in it is not used, and other machines would reach the server at %s without it; read the file, then run: artel trust", strings.Join(missing, ", "), addr)
+}
+
 // usesOf lists the commands, addresses and environment variables in a file, each
 // with its place.
 func usesOf(src []byte) []string {

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/entries"
 	"github.com/artelhq/artel/internal/phrase"
 )
 
@@ -26,8 +27,11 @@ func (ui *handler) funcs(l phrase.Locale) template.FuncMap {
 		"typeName": func(mediaType string) string { return typeName(l, mediaType) },
 		"agentURL": agentURL,
 		"origin": func(s string) string {
-			if s == "built in" {
+			switch s {
+			case "built in":
 				return l.Say(phrase.PageSourceBuiltIn, nil)
+			case entries.Origin:
+				return l.Say(phrase.PageSourceAdded, nil)
 			}
 			return s
 		},

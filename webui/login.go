@@ -5,6 +5,7 @@ package webui
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,8 @@ type LoginPage struct {
 	Setup  bool // asks for the name and the address of the first administrator
 	Login  bool // asks for the address of a user
 	Button string
+	Ended  bool   // the address of a set-up or an invitation is not valid any more: there is no form
+	For    string // the address of the account that an invitation is for
 	OIDC   string // where a login at the provider begins; "": there is no provider
 }
 
@@ -39,6 +42,7 @@ func (ui *handler) showLogin(w http.ResponseWriter, r *http.Request, e LoginPage
 	status := http.StatusOK
 	if err != nil {
 		status, e.Error = ui.explain(r, err)
+		e.Ended = slices.Contains([]string{access.CodeInvitationEnded, access.CodeIsSetUp}, artel.CodeOf(err))
 	}
 	l := locale(r)
 	e.Lang, e.Prefs, e.Action = string(l), prefsOf(r), r.URL.Path
@@ -64,7 +68,26 @@ func (ui *handler) emptyLogin(w http.ResponseWriter, r *http.Request) {
 	if key, ok := refusals[q.Get("failed")]; ok && ui.place.OIDC != nil {
 		e.Error = locale(r).Say(key, nil)
 	}
-	ui.showLogin(w, r, e, nil)
+	if e.Code == "" { // typed by hand: the form says what is missing when it is sent
+		ui.showLogin(w, r, e, nil)
+		return
+	}
+	var err error
+	switch r.URL.Path {
+	case "/setup":
+		if ui.app.Access.HasUsers() {
+			err = &artel.Error{Op: "webui.Login", Kind: artel.Conflict, Code: access.CodeIsSetUp}
+		}
+	case "/invite":
+		e.For, err = ui.invitedAddress(r, e.Code)
+	}
+	ui.showLogin(w, r, e, err)
+}
+
+// invitedAddress is the address of the account that an invitation is for.
+func (ui *handler) invitedAddress(r *http.Request, code string) (string, error) {
+	u, err := ui.app.Access.Users.Invited(r.Context(), code)
+	return u.Email, err
 }
 
 // localPath returns a path of this site, to which a login leads.
@@ -110,6 +133,7 @@ func (ui *handler) acceptInvitation(w http.ResponseWriter, r *http.Request) {
 	e := LoginPage{Code: r.PostFormValue("code")}
 	u, err := ui.app.Access.Users.Accept(r.Context(), e.Code, r.PostFormValue("password"))
 	if err != nil {
+		e.For, _ = ui.invitedAddress(r, e.Code) // what is wrong is said already
 		ui.showLogin(w, r, e, err)
 		return
 	}

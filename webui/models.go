@@ -55,10 +55,10 @@ type Fact struct {
 }
 
 func (ui *handler) models(r *http.Request) Models {
-	m := Models{Default: ui.app.Models.Default(r.Context())}
+	m := Models{Default: localized(ui.app.Models.Default(r.Context()), locale(r))}
 	for _, s := range ui.app.Models.Services(r.Context()) {
 		if s.Callable() {
-			m.Choices = append(m.Choices, choice(s, ui.app.Models.Marks(r.Context(), s.ID), locale(r)))
+			m.Choices = append(m.Choices, choice(localized(s, locale(r)), ui.app.Models.Marks(r.Context(), s.ID), locale(r)))
 		} else if s.Problem != "" {
 			m.Problems = append(m.Problems, s)
 		}
@@ -67,6 +67,15 @@ func (ui *handler) models(r *http.Request) Models {
 		m.Auto = &Choice{Service: automatic(locale(r))}
 	}
 	return m.choosing(m.Default.ID).choosing(ui.app.Models.Preferred(r.Context()))
+}
+
+// localized returns the built-in demo under its name in the language of the page, and
+// any other service unchanged.
+func localized(s model.Service, l phrase.Locale) model.Service {
+	if s.ID == model.DemoID && s.Demo() {
+		s.Name = l.Say(phrase.PageDemoName, nil)
+	}
+	return s
 }
 
 // automatic stands for automatic choice.

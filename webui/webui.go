@@ -368,6 +368,12 @@ var explanations = map[string]phrase.Key{
 	access.CodeLastAdmin:       phrase.PagePeopleLast,
 	access.CodeTokenLimit:      phrase.PageTokenLimit,
 	access.CodeWrongPassword:   phrase.PagePasswordWrong,
+	access.CodeWrongLogin:      phrase.PageLoginWrong,
+	access.CodeInvitationEnded: phrase.PageAddressEnded,
+	access.CodeIsSetUp:         phrase.PageAddressEnded,
+	access.CodeEmailTaken:      phrase.PagePeopleTaken,
+	access.CodeNeedsAdmin:      phrase.PageNeedsAdmin,
+	access.CodeMayOnlyRead:     phrase.PageMayOnlyRead,
 }
 
 // explain returns the status and the user's text of an error.
@@ -394,10 +400,28 @@ func (ui *handler) explain(r *http.Request, err error) (int, string) {
 	if k, ok := explanations[artel.CodeOf(err)]; ok {
 		return status, locale(r).Say(k, nil)
 	}
-	if e, ok := errors.AsType[*artel.Error](err); ok && e.Err != nil {
-		return statuses[kind], e.Err.Error()
+	e, ok := errors.AsType[*artel.Error](err)
+	if ok && kind == artel.NotFound && e.Subject != "" && e.Subject == r.PathValue("cid") {
+		return status, locale(r).Say(phrase.PageNoConversation, nil)
 	}
-	return statuses[kind], err.Error()
+	if ok && e.Err != nil {
+		return status, sentence(e.Err.Error())
+	}
+	return status, sentence(err.Error())
+}
+
+// sentence begins the text of an error with a capital letter, unless its first word is a
+// name, and ends it with a full stop.
+func sentence(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	if word == "" || strings.ContainsFunc(word, func(r rune) bool { return r < 'a' || r > 'z' }) {
+		return s
+	}
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if strings.HasSuffix(s, ".") || strings.HasSuffix(s, "?") || strings.HasSuffix(s, "!") {
+		return s
+	}
+	return s + "."
 }
 
 // fail shows an error: as a toast for a fragment request, otherwise as a page.

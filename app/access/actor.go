@@ -4,6 +4,7 @@ package access
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/artelhq/artel"
@@ -87,6 +88,12 @@ func Of(ctx context.Context) (Actor, bool) {
 	return a, ok
 }
 
+// Error codes of [Require].
+const (
+	CodeNeedsAdmin  = "needs_admin"
+	CodeMayOnlyRead = "may_only_read"
+)
+
 // Require returns an error unless who acts in ctx has a scope: of kind
 // Unauthenticated without an actor, otherwise Denied.
 func Require(ctx context.Context, s store.Scope) error {
@@ -100,9 +107,9 @@ func Require(ctx context.Context, s store.Scope) error {
 	case slices.Contains(scopesOf(a.Role), s):
 		return tokenLacks(op, "", "this token does not have the scope %s", s)
 	case s == store.ScopeAdmin:
-		return artel.Errorf(artel.Denied, op, "", "this needs the role admin; you are %s", a.Role)
+		return &artel.Error{Op: op, Kind: artel.Denied, Code: CodeNeedsAdmin, Err: fmt.Errorf("this needs the role admin; you are %s", a.Role)}
 	}
-	return artel.Errorf(artel.Denied, op, "", "the role %s may only read", a.Role)
+	return &artel.Error{Op: op, Kind: artel.Denied, Code: CodeMayOnlyRead, Err: fmt.Errorf("the role %s may only read", a.Role)}
 }
 
 // CodeTokenScope is the error code of what the role of the user may do and the token

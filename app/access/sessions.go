@@ -32,6 +32,13 @@ type Login struct {
 // further one.
 const MaxSessions = 100
 
+// CodeWrongLogin is the error code of a wrong address or password.
+const CodeWrongLogin = "wrong_login"
+
+func wrongLogin() error {
+	return &artel.Error{Op: "access.Sessions.Login", Kind: artel.Unauthenticated, Code: CodeWrongLogin, Err: errors.New("the address or the password is wrong")}
+}
+
 // Login begins a session and returns its secret. Wrong passwords, unknown and
 // disabled users are one error of kind Unauthenticated, after the same work. Tries
 // from one network, and for one account, wait longer and longer if they fail; the
@@ -79,7 +86,7 @@ func (ss *Sessions) Login(ctx context.Context, l Login) (secret string, s store.
 		if err != nil {
 			k.log.ErrorContext(ctx, "a failed login is missing in the audit log", "err", err)
 		}
-		return "", s, artel.Errorf(artel.Unauthenticated, op, "", "the address or the password is wrong")
+		return "", s, wrongLogin()
 	}
 	secret, s, err = ss.begin(ctx, u, l)
 	if err == nil {
@@ -114,7 +121,7 @@ func (ss *Sessions) begin(ctx context.Context, u store.User, l Login) (string, s
 	err := k.people.Update(ctx, func(tx store.PeopleTx) error {
 		// The password may have changed while its hash was compared.
 		if now, err := tx.Users.Get(u.ID); err != nil || now.Disabled || now.Password != u.Password {
-			return artel.Errorf(artel.Unauthenticated, "access.Sessions.Login", "", "the address or the password is wrong")
+			return wrongLogin()
 		}
 		if old, err := tx.Sessions.Find(previous); err == nil {
 			if err := tx.Sessions.Delete(old.User, old.ID); err != nil {

@@ -87,7 +87,7 @@ func (us *Users) Setup(ctx context.Context, s Setup) (u store.User, err error) {
 		err = errors.Join(checkName(op, s.Name), checkPassword(op, s.Password))
 	}
 	if err == nil && k.hasUsers() {
-		err = artel.Errorf(artel.Conflict, op, "", "there is an administrator already; ask for an invitation")
+		err = &artel.Error{Op: op, Subject: "", Kind: artel.Conflict, Code: CodeIsSetUp, Err: errors.New("there is an administrator already; ask for an invitation")}
 	}
 	if err != nil {
 		return u, err
@@ -105,7 +105,7 @@ func (us *Users) Setup(ctx context.Context, s Setup) (u store.User, err error) {
 	err = k.people.Update(ctx, func(tx store.PeopleTx) error {
 		all, err := tx.Users.List()
 		if err == nil && len(all) > 0 {
-			err = artel.Errorf(artel.Conflict, op, "", "there is an administrator already; ask for an invitation")
+			err = &artel.Error{Op: op, Subject: "", Kind: artel.Conflict, Code: CodeIsSetUp, Err: errors.New("there is an administrator already; ask for an invitation")}
 		}
 		if err == nil {
 			err = tx.Users.Create(u)
@@ -184,7 +184,7 @@ func (us *Users) Invite(ctx context.Context, n NewUser) (u store.User, code stri
 	u = store.User{ID: artel.Owner(newID("usr_")), Name: n.Name, Email: email, Role: n.Role, CreatedAt: now, UpdatedAt: now}
 	err = k.people.Update(ctx, func(tx store.PeopleTx) error {
 		if err := tx.Users.Create(u); errors.Is(err, artel.Conflict) {
-			return artel.Errorf(artel.Conflict, op, email, "there is a user with this address")
+			return &artel.Error{Op: op, Subject: email, Kind: artel.Conflict, Code: CodeEmailTaken, Err: errors.New("there is a user with this address")}
 		} else if err != nil {
 			return err
 		}
@@ -237,6 +237,27 @@ func loginFor(ctx context.Context, op string, r store.Role) error {
 	return nil
 }
 
+// Invited returns the user of a code that can still be accepted; otherwise the error is
+// the one of [Users.Accept].
+func (us *Users) Invited(ctx context.Context, code string) (u store.User, err error) {
+	k := us.core
+	err = k.people.View(ctx, func(tx store.PeopleTx) error {
+		i, err := tx.Invitations.Find(hashOf(code), k.now())
+		if err == nil {
+			u, err = tx.Users.Get(i.User)
+		}
+		return err
+	})
+	if errors.Is(err, artel.NotFound) || err == nil && u.Disabled {
+		return store.User{}, invitationEnded("access.Users.Invited")
+	}
+	return u, err
+}
+
+func invitationEnded(op string) error {
+	return &artel.Error{Op: op, Subject: "code", Kind: artel.Denied, Code: CodeInvitationEnded, Err: errors.New("this invitation is not valid: it was used, replaced or is older than 7 days")}
+}
+
 // Accept sets the password of an invited user, and ends the sessions, tokens and keys of
 // the gateway of that user. A wrong, used or ended code is of kind Denied, and costs no hash. Tries from one
 // address wait longer and longer if they fail, together with logins; the error is a
@@ -247,7 +268,7 @@ func (us *Users) Accept(ctx context.Context, code, password string) (u store.Use
 	if err := checkPassword(op, password); err != nil {
 		return u, err
 	}
-	refused := artel.Errorf(artel.Denied, op, "code", "this invitation is not valid: it was used, replaced or is older than 7 days")
+	refused := invitationEnded(op)
 	address := networkOf(audit.Address(ctx))
 	if wait := us.byAddress.enter(address); wait > 0 {
 		return u, &artel.Error{Op: op, Kind: artel.Denied, Code: CodeTooManyLogins, Err: &Delay{wait}}
@@ -337,7 +358,7 @@ func (us *Users) Update(ctx context.Context, id artel.Owner, p UserPatch) (u sto
 		}
 		u.UpdatedAt = k.now()
 		if err := tx.Users.Update(u); errors.Is(err, artel.Conflict) {
-			return artel.Errorf(artel.Conflict, op, u.Email, "another user has this address")
+			return &artel.Error{Op: op, Subject: u.Email, Kind: artel.Conflict, Code: CodeEmailTaken, Err: errors.New("another user has this address")}
 		} else if err != nil {
 			return err
 		}
@@ -360,6 +381,13 @@ func set[T comparable](field, value *T, name string, changed *[]string) {
 		*changed = append(*changed, name)
 	}
 }
+
+// Error codes of users.
+const (
+	CodeIsSetUp         = "set_up_already"   // there is an administrator
+	CodeEmailTaken      = "email_taken"      // another user has the address
+	CodeInvitationEnded = "invitation_ended" // or it was never one
+)
 
 // CodeLastAdmin is the error code of a change after which no administrator could log
 // in.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -112,6 +113,7 @@ func (d *doctor) examine(ctx context.Context, path string, services bool) {
 	}
 	if err == nil {
 		d.entries(conf)
+		d.certificate(conf)
 	}
 	served := d.directory()
 	d.space()
@@ -142,6 +144,25 @@ func (d *doctor) entries(conf config) {
 		return
 	}
 	d.fine(check, "%d in the configuration; --services asks them for a word", len(all))
+}
+
+// certificate reads the files of tls, if there are any.
+func (d *doctor) certificate(conf config) {
+	const check = "certificate"
+	if conf.TLS.Cert == "" {
+		return
+	}
+	pair, err := newKeyPair(conf.relative(conf.TLS.Cert), conf.relative(conf.TLS.Key), slog.New(slog.DiscardHandler), time.Now)
+	if err != nil {
+		d.ill(check, "correct tls.cert and tls.key, or the files; the server does not start without them", "%v", err)
+		return
+	}
+	switch ends := pair.pair.Leaf.NotAfter; {
+	case time.Now().After(ends):
+		d.ill(check, "renew it; a running server reads the new files", "%s expired at %s", pair.cert, ends.UTC().Format(time.RFC3339))
+	default:
+		d.fine(check, "%s is valid until %s", pair.cert, ends.UTC().Format(time.RFC3339))
+	}
 }
 
 // directory looks at the data directory, and reports whether a server uses it.
@@ -280,6 +301,10 @@ func (d *doctor) blobs(conf config) {
 // address looks who listens on the address of the server.
 func (d *doctor) address(ctx context.Context, served bool) {
 	const check = "address"
+	if at, err := readAddress(d.data); served && err == nil {
+		d.server(ctx, at.URL)
+		return
+	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", d.addr)
 	switch {
 	case err == nil:
@@ -292,21 +317,24 @@ func (d *doctor) address(ctx context.Context, served bool) {
 	case !served:
 		d.ill(check, "stop the other program, or choose another address with --addr", "%v", err)
 	default:
-		d.server(ctx)
+		d.server(ctx, "http://"+d.addr)
 	}
 }
 
-// server asks the running server whether it is ready.
-func (d *doctor) server(ctx context.Context) {
+// server asks the running server whether it is ready. It sends no secrets, and the
+// server's certificate need not name the address at which this machine reaches it.
+func (d *doctor) server(ctx context.Context, at string) {
 	const check = "server"
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.addr+"/readyz", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at+"/readyz", nil)
 	if err != nil {
 		d.ill(check, "look at --addr", "%v", err)
 		return
 	}
-	resp, err := http.DefaultClient.Do(r)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(r)
 	if err != nil {
 		d.ill(check, "look at the log of the server", "it does not answer: %v", err)
 		return
@@ -317,7 +345,7 @@ func (d *doctor) server(ctx context.Context) {
 		d.ill(check, "look at the log of the server", "it is not ready: %s", artel.Shorten(string(body), 500))
 		return
 	}
-	d.fine(check, "%s is ready", d.addr)
+	d.fine(check, "%s is ready", at)
 }
 
 // clock looks whether the time can be true.

@@ -265,8 +265,8 @@ func (s *server) reload(ctx context.Context) error {
 		err = next.errUntrusted()
 	}
 	if err == nil {
-		if !reflect.DeepEqual(next.others(), s.config.others()) {
-			s.log.Warn("configuration: other settings have changed too; they take effect at the next start")
+		if changed := differing(next.others(), s.config.others()); len(changed) > 0 {
+			s.log.Warn("configuration: these settings have changed and take effect at the next start", "keys", strings.Join(changed, ", "))
 		}
 		err = s.apply(next)
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -98,5 +99,40 @@ func TestUntrustedCertificate(t *testing.T) {
 	}
 	if out, _, err := verb(t.Context(), dir, with(env, "SSL_CERT_FILE="+filepath.Join(dir, "cert.pem")), "ls", "--json", "--server", at); err != nil {
 		t.Errorf("with its CA: %s, %v", out, err)
+	}
+}
+
+// TestReloadNamesKeys: the log names the changed keys that a reload does not apply, and
+// only those.
+func TestReloadNamesKeys(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"artel.yaml": "services: []\n"})
+	p := serving(t, dir, bareEnvironment(dir))
+	writeFiles(t, dir, map[string]string{"artel.yaml": "services: []\ndefault_service: auto\nlimits: {user: {storage: 5GB}}\nlocale: en\n"})
+	p.reload(t, http.StatusOK)
+	if log := p.errs.String(); !strings.Contains(log, `take effect at the next start","keys":"limits, locale"`) && !strings.Contains(log, `take effect at the next start","keys":"locale, limits"`) {
+		t.Errorf("the log: %s", log)
+	}
+}
+
+// TestDoctorTLS: files of tls that a server could not use are found, and a server is
+// asked at its own address.
+func TestDoctorTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	env := bareEnvironment(dir)
+	writePair(t, dir, 1)
+	writeFiles(t, dir, map[string]string{"good.yaml": "tls: {cert: cert.pem, key: key.pem}\n", "bad.yaml": "tls: {cert: nope.pem, key: nope.key}\n", "mixed.yaml": "tls: {cert: cert.pem, key: cert.pem}\n"})
+	for file, says := range map[string]string{"bad.yaml": "nope.pem: the file of tls cannot be read", "mixed.yaml": "cannot be used with the key"} {
+		out, code, err := verb(t.Context(), dir, env, "doctor", "--config", file, "--data", "none", "--addr", "127.0.0.1:0")
+		if code != exitRefused || !strings.Contains(out, says) {
+			t.Errorf("%s: %s, %v", file, out, err)
+		}
+	}
+	p := serving(t, dir, env, "--config", "good.yaml")
+	out, code, err := verb(t.Context(), dir, env, "doctor", "--config", "good.yaml", "--data", "data", "--addr", "127.0.0.1:0")
+	if code != 0 || !strings.Contains(out, "cert.pem is valid until ") || !strings.Contains(out, p.url+" is ready") {
+		t.Errorf("a sound server: %s, %v", out, err)
 	}
 }

@@ -213,17 +213,23 @@ func (c config) restricted() config {
 		}
 		safe.Permissions[name] = p
 	}
-	whole, rest := reflect.ValueOf(c), reflect.ValueOf(safe)
-	for f := range whole.Type().Fields() {
-		key := f.Tag.Get("yaml")
-		if key != "" && !reflect.DeepEqual(whole.FieldByIndex(f.Index).Interface(), rest.FieldByIndex(f.Index).Interface()) {
-			safe.withheld = append(safe.withheld, key)
-		}
-	}
+	safe.withheld = differing(c, safe)
 	if len(safe.Gateway.Keys) > 0 { // they limit clients, but are no login
 		safe.withheld = append(safe.withheld, admission)
 	}
 	return safe
+}
+
+// differing returns the keys of the file whose values in a and b differ.
+func differing(a, b config) (keys []string) {
+	one, other := reflect.ValueOf(a), reflect.ValueOf(b)
+	for f := range one.Type().Fields() {
+		key := f.Tag.Get("yaml")
+		if key != "" && !reflect.DeepEqual(one.FieldByIndex(f.Index).Interface(), other.FieldByIndex(f.Index).Interface()) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // errUntrusted says which settings are not used, and what to do.

@@ -130,10 +130,10 @@ func TestPipelineForms(t *testing.T) {
 			l, err := s.app.Pipeline.Level(apptest.Context(t), settings.LevelAt{Service: "plain"})
 			return err == nil && !l.Set && s.resolved(t, "stamp").Model == nil
 		}},
-		{"junk", []string{"do", "dance"}, 422, "unknown action", nil},
-		{"junk revision", []string{"do", "reset-order", "revision", "x"}, 422, "a revision is a number", nil},
-		{"nobody's agent", []string{"agent", "nobody", "do", "reset-order"}, 422, "there is no such agent", nil},
-		{"nobody's model", []string{"service", "nobody", "do", "reset-order"}, 404, "there is no such service", nil},
+		{"junk", []string{"do", "dance"}, 422, "Unknown action", nil},
+		{"junk revision", []string{"do", "reset-order", "revision", "x"}, 422, "A revision is a number", nil},
+		{"nobody's agent", []string{"agent", "nobody", "do", "reset-order"}, 422, "There is no such agent", nil},
+		{"nobody's model", []string{"service", "nobody", "do", "reset-order"}, 404, "There is no such service", nil},
 		{"junk undo", []string{"do", "undo", "keep", "x"}, 422, "cannot be read", nil},
 	} {
 		a := s.put(t, step.form...)

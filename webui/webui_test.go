@@ -227,8 +227,8 @@ func TestBadForms(t *testing.T) {
 		"no form":      {"text/plain", strings.NewReader("hello"), 422, "arrived incomplete"},
 		"half a form":  {contentType, bytes.NewReader(b[:len(b)-200]), 422, "arrived incomplete"},
 		"empty":        {contentType, strings.NewReader(""), 422, "arrived incomplete"},
-		"no service":   {unknownType, unknown, 422, "there is no such service"},
-		"not UTF-8":    {latinType, latin, 422, "not UTF-8"},
+		"no service":   {unknownType, unknown, 422, "There is no such service"},
+		"not UTF-8":    {latinType, latin, 422, "Not UTF-8."},
 		"nothing sent": {"multipart/form-data; boundary=x", strings.NewReader("--x--\r\n"), 422, "attach a file"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,6 +73,16 @@ func (c *Client) Conversations(ctx context.Context, cursor string, limit int) (o
 	return out, c.json(ctx, http.MethodGet, "/conversations?"+page(cursor, limit), nil, &out)
 }
 
+// Conversation reads a conversation.
+func (c *Client) Conversation(ctx context.Context, id artel.ConversationID) (out artel.Conversation, err error) {
+	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id), nil, &out)
+}
+
+// DeleteConversation deletes a conversation with everything in it.
+func (c *Client) DeleteConversation(ctx context.Context, id artel.ConversationID) error {
+	return c.json(ctx, http.MethodDelete, "/conversations/"+string(id), nil, nil)
+}
+
 // Messages lists a page of a conversation's messages, oldest first.
 func (c *Client) Messages(ctx context.Context, id artel.ConversationID, cursor string, limit int) (out List[artel.Message], err error) {
 	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id)+"/messages?"+page(cursor, limit), nil, &out)

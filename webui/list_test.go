@@ -175,6 +175,11 @@ func TestDeleteAndUndo(t *testing.T) {
 	b.Do(click(".toast form button"))
 	b.Until(`location.pathname === "/c/` + one + `" && document.querySelectorAll("#messages .message").length === 2`)
 
+	b.Do(click("#delete-conversation button")) // of the header: the same, without the sidebar
+	b.Until(`location.pathname === "/" && document.querySelector(".toast") !== null && !document.getElementById("c-` + one + `")`)
+	b.Do(click(".toast form button"))
+	b.Until(`location.pathname === "/c/` + one + `" && document.querySelectorAll("#messages .message").length === 2`)
+
 	b.Do(click(bin(two)), see(".toast"), click(".toast [data-dismiss]"))
 	b.Until(`!document.querySelector(".toast")`)
 	b.Do(chromedp.Reload(), see("#messages"))

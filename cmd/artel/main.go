@@ -109,7 +109,7 @@ func newRoot() *cobra.Command {
 	flags.StringVar(&g.config, "config", os.Getenv("ARTEL_CONFIG"), "configuration file (default ./artel.yaml if it exists and is trusted)")
 	root.AddCommand(
 		serveCommand(&g), chatCommand(&g), branchesCommand(&g), compactCommand(&g),
-		putCommand(&g), getCommand(&g), lsCommand(&g), catCommand(&g),
+		putCommand(&g), getCommand(&g), lsCommand(&g), catCommand(&g), rmCommand(&g),
 		versionsCommand(&g), diffCommand(&g), restoreCommand(&g), editCommand(&g), exportCommand(&g), importCommand(&g),
 		detectCommand(&g), routeCommand(&g), tokensCommand(&g), regexCommand(&g), macrosCommand(&g), modelsCommand(&g), servicesCommand(&g),
 		agentsCommand(&g), booksCommand(&g), contextCommand(&g), settingsCommand(&g), gatewayCommand(&g), toolsCommand(&g), mcpCommand(&g), httpToolsCommand(&g),

@@ -18,7 +18,7 @@ import (
 	"github.com/artelhq/artel/sdktest/program"
 )
 
-var baseIn = regexp.MustCompile(`(?:base_url"?[=:] ?|"?base(?:URL|Url)"?: ?|WithBaseURL\(|base_url = )"([^"]+)"|(?:[A-Z]+_BASE_URL=|-b )(\S+)`)
+var baseIn = regexp.MustCompile(`(?:base_url"?[=:] ?|"?base(?:URL|Url)"?: ?|WithBaseURL\(|base_url = )"([^"]+)"|(?:[A-Z]+_BASE_URL=|-b |curl )(\S+?)(?:/chat/completions)?(?:\s|$)`)
 
 // readPanel reads the snippets of the page of a running server. They are what all
 // clients here are pointed with: a line that is wrong fails the matrix.
@@ -36,12 +36,12 @@ func readPanel(t *testing.T, url string) (map[program.Snippet]string, map[string
 		}
 		bases[k.Name] = at
 	}
-	want := []string{"AI SDK", "Anthropic", "Claude Code", "Cline", "Codex", "Gemini CLI", "Google Gemini", "LangChain", "OpenAI", "Qwen Code", "opencode"}
+	want := []string{"AI SDK", "Anthropic", "Claude Code", "Cline", "Codex", "Gemini CLI", "Google Gemini", "LangChain", "OpenAI", "Qwen Code", "curl", "opencode"}
 	if got := slices.Sorted(maps.Keys(bases)); !slices.Equal(got, want) {
 		t.Fatalf("the page has lines for %q, want %q", got, want)
 	}
 	for name, sdk := range map[string]string{
-		"Claude Code": "Anthropic", "Cline": "OpenAI", "Codex": "OpenAI", "Gemini CLI": "Google Gemini", "Qwen Code": "OpenAI", "opencode": "AI SDK",
+		"Claude Code": "Anthropic", "Cline": "OpenAI", "Codex": "OpenAI", "Gemini CLI": "Google Gemini", "Qwen Code": "OpenAI", "curl": "OpenAI", "opencode": "AI SDK",
 	} {
 		if bases[name] != bases[sdk] {
 			t.Errorf("%s is told another address than the SDK that it uses, %s: %v", name, sdk, bases)

@@ -87,6 +87,7 @@ func TestNewcomer(t *testing.T) {
 
 	b.Do(click(`.sidebar a[href="/settings"]`), see("#connect .door"))
 	b.picture("settings")
+	b.Do(see(`#connect a[href="/services"]`)) // first: no restart is needed
 	b.Says("#connect", "OPENAI_API_KEY", "artel serve")
 	b.Says("#models", "Demo", "scripted")
 }

@@ -3,6 +3,7 @@
 package webui
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 )
@@ -24,8 +25,10 @@ func clients(address, service, key string) []Client {
 	} else {
 		envKey = "env_key = \"ARTEL_KEY\" # export ARTEL_KEY=" + key + "\n"
 	}
+	name, _ := json.Marshal(service) // of a string it cannot fail
 	fill := strings.NewReplacer(
 		"{address}", address, "{key}", key, "{service}", strconv.Quote(service), "{shell}", quoteShell(service), "{env_key}", envKey,
+		"{request}", quoteShell(`{"model": `+string(name)+`, "messages": [{"role": "user", "content": "Hello"}]}`),
 	)
 	all := []Client{
 		{"OpenAI", "Python", `from openai import OpenAI
@@ -72,6 +75,8 @@ const { text } = await generateText({ model: artel({service}), prompt: "Hello" }
 
 llm = ChatOpenAI(base_url="{address}/v1", api_key="{key}", model={service})
 print(llm.invoke("Hello").content)`},
+		{"curl", "", `curl {address}/v1/chat/completions -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \
+  -d {request}`},
 		{"Claude Code", "", `ANTHROPIC_BASE_URL={address} ANTHROPIC_AUTH_TOKEN={key} ANTHROPIC_MODEL={shell} claude`},
 		{"Codex", "~/.codex/config.toml", `model = {service}
 model_provider = "artel"

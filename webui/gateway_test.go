@@ -80,7 +80,7 @@ func TestGatewayPage(t *testing.T) {
 
 	b.Script(`document.querySelectorAll("#sdk details").forEach((d) => { d.removeAttribute("name"); d.open = true; })`)
 	code := b.Text("#sdk")
-	for _, want := range []string{`base_url="` + s.URL + `/v1"`, `baseURL: "` + s.URL + `"`, "ANTHROPIC_BASE_URL=" + s.URL + " ", `http_options={"base_url": "` + s.URL + `"}`, `wire_api = "responses"`} {
+	for _, want := range []string{`base_url="` + s.URL + `/v1"`, `baseURL: "` + s.URL + `"`, "ANTHROPIC_BASE_URL=" + s.URL + " ", `http_options={"base_url": "` + s.URL + `"}`, `wire_api = "responses"`, "curl " + s.URL + "/v1/chat/completions -H ", `-d '{"model": "`} {
 		if !strings.Contains(code, want) {
 			t.Errorf("no line has %s", want)
 		}

@@ -105,9 +105,6 @@ func (ui *handler) services(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	if id := r.URL.Query().Get("kept"); id != "" {
-		f.Toast = &Toast{ID: "toast-service", Text: locale(r).Say(phrase.PageServiceKept, map[string]any{"Name": id})}
-	}
 	type row struct {
 		entries.Service
 		Name, Address, Model, Why string
@@ -122,6 +119,9 @@ func (ui *handler) services(w http.ResponseWriter, r *http.Request) {
 		one := row{Service: s, Name: text("name"), Address: text("baseURL"), Model: strings.Join(modelsOf(s.Fields), ", ")}
 		if one.Name == "" {
 			one.Name = s.ID
+		}
+		if s.ID == r.URL.Query().Get("kept") {
+			f.Toast = &Toast{ID: "toast-service", Text: locale(r).Say(phrase.PageServiceKept, map[string]any{"Name": one.Name})}
 		}
 		if s.Problem != "" && s.Problem != model.Disabled {
 			one.Why = locale(r).Say(phrase.Key("page.why_"+string(s.Problem)), map[string]any{"Detail": s.Detail})
@@ -465,6 +465,9 @@ func (ui *handler) saveService(w http.ResponseWriter, r *http.Request) {
 	} else {
 		id = ui.freeID(r, form)
 		fields["id"] = id
+		if u, err := url.Parse(form.Address); form.Name == "" && err == nil && u.Host != "" {
+			fields["name"] = u.Host
+		}
 		_, err = ui.app.Services.Create(r.Context(), fields)
 	}
 	if err != nil {

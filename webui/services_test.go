@@ -53,7 +53,7 @@ func TestConnectAModel(t *testing.T) {
 	b.Script(`document.querySelector("#key").value = "sk-of-another-provider"`)
 	b.Do(click("#do-check"))
 	b.Until(`document.querySelectorAll("#check li.bad").length === 1 && !document.querySelector("#do-check").hasAttribute("aria-disabled")`)
-	b.Says("#check", "The server refuses the key", "not tried", "does not work yet")
+	b.Says("#check", "Key: The server refuses the key", "not tried", "does not work yet")
 	b.picture("connect-refused")
 	b.Script(`document.querySelector("#key").value = "` + providerKey + `"`)
 	b.Do(click("#do-check"))
@@ -122,6 +122,10 @@ func TestConnectWithoutScript(t *testing.T) {
 	}
 	if callable() != 3 {
 		t.Errorf("%d services, want one for each model", callable())
+	}
+	host := strings.TrimSuffix(strings.TrimPrefix(provider, "http://"), "/v1")
+	if a := s.ask(t, "GET", "/services?kept=127.0.0.1", "", nil); !strings.Contains(a.body, host+" is saved") {
+		t.Errorf("the toast does not name %s: %s", host, a.body)
 	}
 	for _, step := range []struct {
 		path, to string

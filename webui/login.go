@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/internal/phrase"
 )
 
@@ -34,6 +35,7 @@ type LoginPage struct {
 	Button string
 	Ended  bool   // the address of a set-up or an invitation is not valid any more: there is no form
 	For    string // the address of the account that an invitation is for
+	Plain  bool   // what is typed travels readable through the network
 	OIDC   string // where a login at the provider begins; "": there is no provider
 }
 
@@ -44,6 +46,8 @@ func (ui *handler) showLogin(w http.ResponseWriter, r *http.Request, e LoginPage
 		status, e.Error = ui.explain(r, err)
 		e.Ended = slices.Contains([]string{access.CodeInvitationEnded, access.CodeIsSetUp}, artel.CodeOf(err))
 	}
+	p := peer.Of(r)
+	e.Plain = p.Scheme != "https" && !access.IsLoopback(p.Host)
 	l := locale(r)
 	e.Lang, e.Prefs, e.Action = string(l), prefsOf(r), r.URL.Path
 	e.Login, e.Setup = r.URL.Path == "/login", r.URL.Path == "/setup"

@@ -39,7 +39,7 @@ func stateCookie(r *http.Request, sealed string) *http.Cookie {
 	p := peer.Of(r)
 	c := &http.Cookie{
 		Name: oidcCookie, Value: sealed, Path: p.Prefix + oidcPath, HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: p.Scheme == "https" || !access.IsLoopback(p.Host), MaxAge: int(oidc.StateLife.Seconds()),
+		Secure: p.Scheme == "https", MaxAge: int(oidc.StateLife.Seconds()),
 	}
 	if sealed == "" {
 		c.MaxAge = -1

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/artelhq/artel"
@@ -93,12 +94,17 @@ func TestScansAreRecognised(t *testing.T) {
 	t.Cleanup(upstream.Close)
 	eye := model.Service{ID: "eye", Dialect: model.OpenAI, BaseURL: upstream.URL + "/v1", Model: "m", APIKey: "k"}
 	eye.Capabilities.Input = model.Fact[[]artel.Capability]{Value: []artel.Capability{artel.CanText, artel.CanVision}, Source: model.FromOperator}
+	var mu sync.Mutex
 	var calls []rendition.Call
 	b.env.Renditions = rendition.New(rendition.Config{
 		Store: b.store, Blobs: b.blobs, PDF: engine, Services: model.NewRegistry([]model.Service{eye}, ""),
 		Caller:  model.NewCaller(map[model.Dialect]model.Provider{model.OpenAI: openai.New(openai.Options{Client: upstream.Client(), Blobs: b.blobs})}, model.CallerOptions{}),
 		Options: rendition.Options{Caption: rendition.Caption{Service: "eye"}},
-	}).Reporting(func(c rendition.Call) { calls = append(calls, c) })
+	}).Reporting(func(c rendition.Call) {
+		mu.Lock()
+		defer mu.Unlock()
+		calls = append(calls, c)
+	})
 	t.Cleanup(upstream.Client().CloseIdleConnections)
 	b.upload("scan.pdf", mediatest.Scan(1))
 	b.upload("report.pdf", sample(t, "report.pdf"))

@@ -12,16 +12,16 @@ import (
 	"github.com/artelhq/artel/internal/peer"
 )
 
-// SessionCookie is the name of the cookie of a session without TLS, which browsers send
-// to this machine only. With TLS it has a prefix by which browsers refuse one of a
-// neighbouring host or without TLS (RFC 6265bis, 4.1.3).
+// SessionCookie is the name of the cookie of a session without TLS. With TLS it has a
+// prefix by which browsers refuse one of a neighbouring host or without TLS (RFC
+// 6265bis, 4.1.3), and is Secure. Without TLS, browsers would not keep a Secure cookie.
 const SessionCookie = "artel_session"
 
 // cookieOf returns the name of the cookie for requests such as r, and whether it is
 // Secure.
 func cookieOf(p peer.Peer) (name string, secure bool) {
 	switch {
-	case p.Scheme != "https" && IsLoopback(p.Host):
+	case p.Scheme != "https":
 		return SessionCookie, false
 	case p.Prefix == "":
 		return "__Host-" + SessionCookie, true
@@ -31,7 +31,7 @@ func cookieOf(p peer.Peer) (name string, secure bool) {
 
 // Cookie returns the cookie with the secret of a session; an empty secret removes
 // it. Scripts cannot read it, requests that other sites cause do not carry it
-// unless they follow a link, and browsers send it without TLS to this machine only.
+// unless they follow a link, and browsers send one that was set with TLS only with TLS.
 func Cookie(r *http.Request, secret string, expires time.Time) *http.Cookie {
 	p := peer.Of(r)
 	name, secure := cookieOf(p)

@@ -5,10 +5,12 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/artelhq/artel/gateway/mcpproxy/mcpproxytest"
 )
@@ -35,9 +37,25 @@ func TestMCPProxyEndsAll(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if state, err := os.ReadFile("/proc/" + string(b) + "/stat"); err == nil && len(state) > 0 && !isZombie(state) {
-		t.Errorf("the child %d still runs", pid)
+	// A signal has ended it, which takes a moment.
+	late, look := time.After(3*time.Minute), time.NewTicker(10*time.Millisecond)
+	defer look.Stop()
+	for runs(pid) {
+		select {
+		case <-look.C:
+		case <-late:
+			t.Fatalf("the child %d still runs", pid)
+		}
 	}
+}
+
+// runs reports whether a process has not ended yet.
+func runs(pid int) bool {
+	state, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return syscall.Kill(pid, 0) == nil && !errors.Is(err, os.ErrNotExist)
+	}
+	return len(state) > 0 && !isZombie(state)
 }
 
 // isZombie reports whether a process has ended and nobody asked for its exit code.

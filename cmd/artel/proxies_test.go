@@ -75,6 +75,34 @@ func TestTrustedProxy(t *testing.T) {
 	}
 }
 
+// TestLoginWithoutTLS: on an address without TLS, a browser keeps the cookie of a login and
+// is warned before; with TLS, by a trusted proxy, the plain cookie is no login.
+func TestLoginWithoutTLS(t *testing.T) {
+	g := newGuarded(t, access.Options{Exposed: true}, func(c *config) {
+		c.TrustedProxies, c.Hosts = []string{"127.0.0.1"}, []string{"artel.example"}
+	})
+	g.setUp()
+	plain := []string{"X-Forwarded-For", "203.0.113.7", "X-Forwarded-Proto", "http", "X-Forwarded-Host", "artel.example"}
+	login := `{"email":"ann@example.org","password":"` + testPassword + `"}`
+	cookie := g.must(nil, "POST", "/api/v1/login", login, plain...).Cookies()[0]
+	if cookie.Secure || cookie.Name != access.SessionCookie || !cookie.HttpOnly {
+		t.Errorf("got the cookie %s", cookie)
+	}
+	session := cookie.Name + "=" + cookie.Value
+	g.must(nil, "GET", "/api/v1/me", "", append(plain, "Cookie", session)...)
+	if resp, text := g.ask("GET", "/api/v1/me", "", viaProxy("203.0.113.7", "Cookie", session)...); resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("with TLS, the plain cookie: %s %s", resp.Status, text)
+	}
+	for _, c := range []struct {
+		headers []string
+		want    bool
+	}{{plain, true}, {viaProxy("203.0.113.7"), false}, {nil, false}} {
+		if _, page := g.ask("GET", "/login", "", append(c.headers, "Accept", "text/html")...); strings.Contains(page, "has no TLS") != c.want {
+			t.Errorf("%v: the page of the login warns: %v, want %v", c.headers, !c.want, c.want)
+		}
+	}
+}
+
 // TestForgedProxy: nothing in the headers of a client that is no trusted proxy has an
 // effect.
 func TestForgedProxy(t *testing.T) {

@@ -147,7 +147,7 @@ func TestReload(t *testing.T) {
 	b := openTab(t, 1280, 900)
 	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#s-sharp"), click("#found button"), see("#s-reader"))
 	broken.Store(true)
-	if a := s.ask(t, "POST", "/models/reload", "", nil); a.StatusCode != 422 || !strings.Contains(a.body, "line 3: want a list") {
+	if a := s.ask(t, "POST", "/models/reload", "", nil); a.StatusCode != 422 || !strings.Contains(a.body, "Line 3: want a list.") {
 		t.Errorf("status %d: %s", a.StatusCode, a.body)
 	}
 	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#s-reader"))

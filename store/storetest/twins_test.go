@@ -37,6 +37,13 @@ func twins() map[string]func(*twin) {
 			real := tx.Conversations
 			tx.Conversations = brokenConversations{Conversations: real, list: pageByOffset(real)}
 		}),
+		"conversations/filled": nouns(func(tx *store.Tx) { // the conversation on display is filtered, too
+			real := tx.Conversations
+			tx.Conversations = brokenConversations{Conversations: real, list: func(q store.ConversationQuery) ([]store.Listed, string, error) {
+				q.Also = ""
+				return real.List(q)
+			}}
+		}),
 		"conversations/delete hides": rememberedMessages(),
 		"conversations/deleted ids": nouns(func(tx *store.Tx) { // a duplicate taken for success
 			real := tx.Conversations

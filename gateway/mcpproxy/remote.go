@@ -57,7 +57,6 @@ type remoteLink struct {
 	mu        sync.Mutex
 	session   string
 	version   string
-	greeting  string // the id of initialize
 	listening bool
 	failed    error
 	closed    bool

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
 )
 
 // A Store is a database. It is safe for concurrent use.
@@ -44,6 +45,15 @@ type Store interface {
 
 	Upkeep
 
+	Unowned
+
+	// Close waits for running calls and closes the database. Calls after
+	// Close are of kind Unavailable.
+	Close() error
+}
+
+// Unowned holds the rows that belong to no owner.
+type Unowned interface {
 	// Audit returns the audit log of the deployment, for its operators. Acts are
 	// added by [Tx.Audit].
 	Audit() AuditLog
@@ -51,9 +61,8 @@ type Store interface {
 	// People returns the users of the deployment and their credentials.
 	People() People
 
-	// Close waits for running calls and closes the database. Calls after
-	// Close are of kind Unavailable.
-	Close() error
+	// Blobs returns the index of a store of blobs that keeps them in a bucket.
+	Blobs() blob.Index
 }
 
 // Upkeep holds the maintenance operations, which cover all owners.

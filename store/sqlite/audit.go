@@ -31,8 +31,8 @@ func (t audit) Add(entries ...store.AuditEntry) error {
 	return nil
 }
 
-// Audit implements [store.Store].
-func (s *Store) Audit() store.AuditLog { return auditLog{s} }
+// Audit implements [store.Unowned].
+func (s unowned) Audit() store.AuditLog { return auditLog{s.store} }
 
 type auditLog struct{ *Store }
 

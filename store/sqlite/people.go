@@ -15,8 +15,8 @@ import (
 // deployment is the owner of transactions on rows without an owner.
 const deployment artel.Owner = ""
 
-// People implements [store.Store].
-func (s *Store) People() store.People { return people{s} }
+// People implements [store.Unowned].
+func (s unowned) People() store.People { return people(s) }
 
 type people struct{ store *Store }
 

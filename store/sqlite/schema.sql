@@ -423,6 +423,17 @@ END;
 CREATE TRIGGER stored_version_gone AFTER DELETE ON versions WHEN old.text IS NOT NULL OR octet_length(old.changes) > 4096 BEGIN
     UPDATE stored SET bytes = bytes - coalesce(octet_length(old.text), 0) - iif(octet_length(old.changes) > 4096, octet_length(old.changes), 0) WHERE owner = old.owner;
 END;
+CREATE TABLE blobs (
+    digest TEXT    PRIMARY KEY,
+    key    TEXT    NOT NULL,
+    size   INTEGER NOT NULL, -- bytes
+    put_at INTEGER NOT NULL  -- when it was last kept
+) STRICT, WITHOUT ROWID;
+CREATE TABLE blob_trash (
+    key TEXT    PRIMARY KEY,
+    due INTEGER NOT NULL -- when its object may be deleted
+) STRICT, WITHOUT ROWID;
+CREATE INDEX blob_trash_due ON blob_trash (due);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (2, 1);
@@ -457,3 +468,4 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (70, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (80, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (90, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (95, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (110, 1);

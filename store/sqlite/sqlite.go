@@ -63,6 +63,7 @@ const (
 
 // Store is a database. It implements [store.Store].
 type Store struct {
+	unowned
 	path    string
 	options Options
 	db      *sql.DB
@@ -76,6 +77,9 @@ type Store struct {
 }
 
 var _ store.Store = (*Store)(nil)
+
+// unowned implements [store.Unowned].
+type unowned struct{ store *Store }
 
 // Open opens the database at path and brings its schema up to date. It creates
 // a missing file with mode 0600 and missing directories with mode 0700. The
@@ -97,6 +101,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		o.Readers = 8
 	}
 	s := &Store{path: path, options: o}
+	s.unowned = unowned{s}
 	if path != Memory {
 		if err := makeFile(path); err != nil {
 			return nil, artel.Errorf(artel.Unavailable, op, path, "cannot open the database: %w", err)

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/internal/contracttest"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
@@ -32,6 +33,7 @@ type twin struct {
 	journals     func(ctx context.Context, before time.Time, after store.JournalKey, limit int) ([]store.JournalKey, store.JournalKey, error)
 	audit        func() store.AuditLog
 	people       store.People
+	blobs        blob.Index
 	closing      func() error
 }
 
@@ -65,10 +67,12 @@ func (t *twin) Audit() store.AuditLog { return t.audit() }
 
 func (t *twin) People() store.People { return t.people }
 
+func (t *twin) Blobs() blob.Index { return t.blobs }
+
 func (t *twin) Close() error { return t.closing() }
 
 func newTwin(s store.Store) *twin {
-	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, purge: s.Purge, digests: s.Digests, leftovers: s.Leftovers, journals: s.Journals, audit: s.Audit, people: s.People(), closing: s.Close}
+	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, purge: s.Purge, digests: s.Digests, leftovers: s.Leftovers, journals: s.Journals, audit: s.Audit, people: s.People(), blobs: s.Blobs(), closing: s.Close}
 }
 
 // nouns breaks what a transaction hands out.
@@ -304,6 +308,7 @@ func TestTwins(t *testing.T) {
 	maps.Copy(broken, journalTwins())
 	maps.Copy(broken, renditionTwins())
 	maps.Copy(broken, fileTwins())
+	maps.Copy(broken, blobTwins())
 	maps.Copy(broken, storageTwins())
 	maps.Copy(broken, noteTwins())
 	maps.Copy(broken, contextTwins())

@@ -52,7 +52,7 @@ func unpriced(name artel.AgentName, s model.Service, limit float64) error {
 	return &artel.Error{
 		Op: "agent.Run", Subject: string(name), Kind: artel.Invalid, Code: artel.CodeLimitCostUnknown,
 		Err: fmt.Errorf("the agent limits the cost to %v dollars (limits.cost), and the price of the service %s is not known; "+
-			"set price: {input: …, output: …} in its entry, in dollars per million tokens (0 if it costs nothing), or limit tokens instead (limits.tokens)", limit, s.ID),
+			model.SetPrice+"; or limit tokens instead (limits.tokens)", limit, s.ID),
 	}
 }
 

@@ -56,5 +56,10 @@ func (us *Usage) List(ctx context.Context, from, to time.Time, by ...store.Usage
 // Today is the current day in UTC.
 func (us *Usage) Today() time.Time { return us.core.now().UTC().Truncate(24 * time.Hour) }
 
+// Refused reports whether the budget of a key left too little for its last request.
+func (us *Usage) Refused(k store.GatewayKey) bool {
+	return us.core.meter.Refused(k.ID, k.Limits.Budget)
+}
+
 // Flush writes what was counted before, and what limits have counted.
 func (us *Usage) Flush(ctx context.Context) error { return us.core.meter.Close(ctx) }

@@ -107,9 +107,12 @@ func plausible(u artel.Usage) artel.Usage {
 	return u
 }
 
+// SetPrice says where the price of a service is set, for errors.
+const SetPrice = "an administrator sets it on the page /services (Edit, Prices), with artel services set ID --price-input … --price-output …, " +
+	"or as price: {input: …, output: …} in its entry in artel.yaml, in dollars per million tokens (0 if it costs nothing)"
+
 // UnpricedError says that a limit of the cost cannot be kept on a service without a
 // known price.
 func UnpricedError(limit string, s Service) error {
-	return fmt.Errorf("%s limits the cost in dollars, and the price of the service %s is not known; "+
-		"set price: {input: …, output: …} in its entry of services, in dollars per million tokens (0 if it costs nothing)", limit, s.ID)
+	return fmt.Errorf("%s limits the cost in dollars, and the price of the service %s is not known; "+SetPrice, limit, s.ID)
 }

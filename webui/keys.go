@@ -50,6 +50,7 @@ type Spent struct {
 	Used, Most string
 	Share      float64 // of the budget, at most 1
 	Month      bool    // the budget is one of a month, not of a day
+	Refused    bool    // too little was left for the last request
 	Until      time.Time
 }
 
@@ -57,10 +58,10 @@ type Spent struct {
 const nearBudget = 0.8
 
 // Near reports whether little is left.
-func (s Spent) Near() bool { return s.Share >= nearBudget && s.Share < 1 }
+func (s Spent) Near() bool { return s.Share >= nearBudget && !s.Over() }
 
-// Over reports whether nothing is left.
-func (s Spent) Over() bool { return s.Share >= 1 }
+// Over reports whether nothing is left, or too little for the last request.
+func (s Spent) Over() bool { return s.Share >= 1 || s.Refused }
 
 // A KeyForm has the values of the fields of a key.
 type KeyForm struct {
@@ -176,14 +177,15 @@ func (ui *handler) userNames(r *http.Request) (map[artel.Owner]string, error) {
 
 // spendings are what keys have cost, in billionths of a dollar, since a budget began.
 type spendings struct {
-	now   time.Time
-	since map[store.Period]map[string]int64
+	now     time.Time
+	since   map[store.Period]map[string]int64
+	refused func(store.GatewayKey) bool
 }
 
 // spent sums what keys have cost in the current day and month.
 func (ui *handler) spent(r *http.Request) (spendings, error) {
 	now := ui.o.Now()
-	s := spendings{now, map[store.Period]map[string]int64{}}
+	s := spendings{now, map[store.Period]map[string]int64{}, ui.app.Usage.Refused}
 	for _, p := range []store.Period{store.PerDay, store.PerMonth} {
 		rows, err := ui.app.Usage.List(r.Context(), p.Begin(now), store.PerDay.Begin(now), store.ByKey)
 		if err != nil {
@@ -205,7 +207,7 @@ func (s spendings) of(k store.GatewayKey) Spent {
 	}
 	used := float64(s.since[b.Period][k.ID]) / 1e9
 	return Spent{
-		Used: dollarsOf(used), Most: dollarsOf(b.USD), Share: min(1, used/b.USD), Month: b.Period == store.PerMonth, Until: b.Period.End(s.now),
+		Used: dollarsOf(used), Most: dollarsOf(b.USD), Share: min(1, used/b.USD), Month: b.Period == store.PerMonth, Refused: s.refused(k), Until: b.Period.End(s.now),
 	}
 }
 

@@ -4,6 +4,8 @@ package webui
 
 import (
 	"bytes"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -68,6 +70,56 @@ type ServiceForm struct {
 	Manual    string // names of models, separated by commas, if the server has no list
 	Error     string
 	FreeWords bool // the models are written, not chosen
+	Prices    []PriceField
+}
+
+// A PriceField is a price of a service, in US dollars per million tokens.
+type PriceField struct {
+	Key   string // in the entry
+	Label phrase.Key
+	Value string // "": not set
+}
+
+// pricesOf returns the fields of the prices of an entry.
+func pricesOf(entry map[string]any) []PriceField {
+	set, _ := entry["price"].(map[string]any)
+	out := []PriceField{{Key: "input", Label: phrase.PageServicePriceInput}, {Key: "output", Label: phrase.PageServicePriceOutput}, {Key: "cache_read", Label: phrase.PageServicePriceCached}}
+	for i, p := range out {
+		switch v := set[p.Key].(type) {
+		case nil:
+		case float64:
+			out[i].Value = strconv.FormatFloat(v, 'f', -1, 64)
+		default:
+			out[i].Value = fmt.Sprint(v)
+		}
+	}
+	return out
+}
+
+// readPrices puts the prices of the form into the entry. Without any, the prices of the
+// catalogue count.
+func readPrices(sent url.Values, entry map[string]any) {
+	was, _ := entry["price"].(map[string]any)
+	price, given := maps.Clone(was), false
+	if price == nil {
+		price = map[string]any{}
+	}
+	for _, p := range pricesOf(nil) {
+		text := strings.TrimSpace(sent.Get("price_" + p.Key))
+		delete(price, p.Key)
+		if text == "" {
+			continue
+		}
+		given = true
+		if usd, err := strconv.ParseFloat(text, 64); err == nil {
+			price[p.Key] = usd
+		} else {
+			price[p.Key] = text // which the validation refuses
+		}
+	}
+	if delete(entry, "price"); given {
+		entry["price"] = price
+	}
 }
 
 // A ModelChoice is a model that a server lists.
@@ -167,7 +219,7 @@ func formOfProvider(id string) ServiceForm {
 	if i := slices.IndexFunc(all, func(p Provider) bool { return p.ID == id }); i >= 0 {
 		p = all[i]
 	}
-	return ServiceForm{Provider: p, Name: p.Name, Address: p.BaseURL, Dialect: p.Dialect, Dialects: dialects()}
+	return ServiceForm{Provider: p, Name: p.Name, Address: p.BaseURL, Dialect: p.Dialect, Dialects: dialects(), Prices: pricesOf(nil)}
 }
 
 func dialects() []model.Dialect {
@@ -201,6 +253,7 @@ func formOfStored(s entries.Service) ServiceForm {
 	for _, m := range modelsOf(s.Fields) {
 		f.Models = append(f.Models, ModelChoice{m, true})
 	}
+	f.Prices = pricesOf(s.Fields)
 	return f
 }
 
@@ -260,6 +313,8 @@ func (ui *handler) readService(w http.ResponseWriter, r *http.Request) (form Ser
 	if form.Key != "" {
 		fields["apiKey"] = form.Key
 	}
+	readPrices(r.PostForm, fields)
+	form.Prices = pricesOf(fields)
 	if form.Disabled {
 		fields["disabled"] = true
 	}

@@ -137,6 +137,52 @@ func TestConnectWithoutScript(t *testing.T) {
 	}
 }
 
+// TestPricesOfAService: the form of a service has its prices, shows what was typed if it is
+// refused, and budgets count with them.
+func TestPricesOfAService(t *testing.T) {
+	t.Parallel()
+	s, provider := unconnected(t)
+	post := func(path string, fields url.Values) answer {
+		t.Helper()
+		return s.ask(t, "POST", path, "application/x-www-form-urlencoded", strings.NewReader(fields.Encode()))
+	}
+	fields := url.Values{"provider": {"other"}, "dialect": {"openai"}, "address": {provider}, "key": {providerKey}, "manual": {"alpha"}}
+	if a := post("/services", fields); a.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d: %s", a.StatusCode, a.body)
+	}
+	budget := url.Values{"name": {"crew"}, "usd": {"5"}, "period": {"month"}, "days": {"0"}, "service": {"127.0.0.1"}}
+	if a := post("/keys", budget); a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, "/services") {
+		t.Errorf("a budget without prices: %d %s", a.StatusCode, a.body)
+	}
+	fields.Set("stored", "127.0.0.1")
+	for _, wrong := range []string{"1,25", "-1", "NaN", ""} {
+		fields.Set("price_input", wrong)
+		fields.Set("price_output", "10")
+		if a := post("/services", fields); a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, "US dollars for a million tokens") || !strings.Contains(a.body, `name="price_output" value="10"`) {
+			t.Errorf("%q: %d %s", wrong, a.StatusCode, a.body)
+		}
+	}
+	fields.Set("price_input", "1.25")
+	if a := post("/services", fields); a.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d: %s", a.StatusCode, a.body)
+	}
+	price := func() model.Fact[model.Price] { return s.app.Models.Services(apptest.Context(t))[0].Capabilities.Price }
+	if got := price().Value; got != (model.Price{Input: 1.25, Output: 10, CacheRead: 1.25, CacheWrite: 1.25}) {
+		t.Errorf("%+v", got)
+	}
+	if a := s.ask(t, "GET", "/services/127.0.0.1/edit", "", nil); !strings.Contains(a.body, `name="price_input" value="1.25"`) {
+		t.Errorf("the form without the price: %s", a.body)
+	}
+	if a := post("/keys", budget); a.StatusCode != http.StatusOK {
+		t.Errorf("a budget with prices: %d %s", a.StatusCode, a.body)
+	}
+	fields.Del("price_input")
+	fields.Del("price_output")
+	if a := post("/services", fields); a.StatusCode != http.StatusSeeOther || price().Source != model.FromNothing {
+		t.Errorf("prices that were emptied: %d %+v", a.StatusCode, price())
+	}
+}
+
 // The pages of services keep the rules of axe-core.
 func TestAccessibleServices(t *testing.T) {
 	t.Parallel()

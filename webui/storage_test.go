@@ -28,11 +28,13 @@ func TestStorageOnThePage(t *testing.T) {
 	b.picture("storage")
 	b.Do(write("Take it."), press("\r"))
 	b.Until(`document.querySelector("#composer-error:not([hidden])")?.textContent.includes("does not fit into your storage")`)
+	b.Until(`document.body.innerText.split("does not fit into your storage").length === 2`) // once
+	b.picture("storage-refused")
 	if got := s.all(t); len(got) != 0 {
 		t.Errorf("the refused message left %d conversations", len(got))
 	}
 	b.Do(click(`#chosen button[aria-label="Remove big.bin"]`))
-	b.Until(`!document.querySelector("#fit .note.bad")`)
+	b.Until(`!document.querySelector("#fit .note.bad") && document.querySelector("#composer-error").hidden`)
 	b.Do(choose(small))
 	b.Until(`document.querySelectorAll("#chosen li").length === 1`)
 	b.Do(press("\r"), see("#messages .message.user"))

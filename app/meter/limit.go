@@ -70,7 +70,7 @@ type limit struct {
 func (m *Meter) limitsOf(user artel.Owner, c Client) (all []*limit) {
 	if b := c.Limits.Budget; b.USD > 0 {
 		all = append(all, &limit{
-			subject: budgetOf(c.ID, b.Period), name: "the budget of the key " + c.Name, most: int64(math.Round(b.USD * nano)), period: b.Period,
+			subject: budgetOf(c.ID, b.Period), name: "the budget of the key " + c.Name, most: nanos(b.USD), period: b.Period,
 			query: store.UsageQuery{Key: c.ID},
 		})
 	}
@@ -79,7 +79,7 @@ func (m *Meter) limitsOf(user artel.Owner, c Client) (all []*limit) {
 	}
 	if usd := m.c.User.USD; usd > 0 {
 		all = append(all, &limit{
-			subject: "user:" + string(user) + "/dollars", name: "the daily limit of each user (limits.user.dollars_per_day)", most: int64(math.Round(usd * nano)), period: store.PerDay,
+			subject: "user:" + string(user) + "/dollars", name: "the daily limit of each user (limits.user.dollars_per_day)", most: nanos(usd), period: store.PerDay,
 			query: store.UsageQuery{User: user},
 		})
 	}
@@ -98,11 +98,33 @@ type account struct {
 	begin    time.Time // of the period
 	used     int64
 	reserved int64
+	refused  refusal // of the last request
 
 	marking sync.Mutex
 	stored  int64     // the stored mark; guarded by marking
 	since   time.Time // its period; guarded by marking
 }
+
+// A refusal is that of a request for which a limit left too little, although nothing was
+// reserved. The zero value is that of a request that was admitted.
+type refusal struct {
+	begin time.Time // of the period
+	most  int64     // of the limit
+}
+
+// Refused reports whether a budget left too little for the last request of a key in this
+// period. Requests that were refused because others had reserved the rest do not count.
+// It is forgotten at the end of the process.
+func (m *Meter) Refused(key string, b store.Budget) bool {
+	now := m.c.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.accounts[budgetOf(key, b.Period)]
+	return a != nil && b.USD > 0 && a.refused == refusal{b.Period.Begin(now), nanos(b.USD)}
+}
+
+// nanos are billionths of a dollar.
+func nanos(usd float64) int64 { return int64(math.Round(usd * nano)) }
 
 // A window counts tokens of the last minute, those of one second as one entry, so that
 // many calls cost no more than few.
@@ -212,7 +234,7 @@ func (m *Meter) release(held []hold, r Record, at time.Time) {
 	for _, h := range held {
 		a := m.account(h.limit)
 		a.reserved -= h.amount
-		n := int64(math.Round(r.Usage.Cost.USD * nano))
+		n := nanos(r.Usage.Cost.USD)
 		if h.unit == tokens {
 			n = r.Usage.InputTokens + r.Usage.OutputTokens
 		}
@@ -246,7 +268,7 @@ func (m *Meter) countUnlimited(held []hold, r Record) {
 		limited := slices.ContainsFunc(held, func(h hold) bool { return h.subject == l.subject })
 		if a := m.accounts[l.subject]; a != nil && !a.begin.IsZero() && !limited {
 			l.spent(m, m.c.Now())
-			a.used += int64(math.Round(r.Usage.Cost.USD * nano))
+			a.used += nanos(r.Usage.Cost.USD)
 		}
 	}
 }

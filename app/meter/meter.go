@@ -257,13 +257,19 @@ func (m *Meter) reserve(limits []*limit, call model.PaidCall) (held []hold, outp
 			output = int64(max(0, afford))
 		}
 		if free := in == 0 && out == 0; !free && (rest < 0 || output < least || l.spent(m, now) >= l.most) {
-			return nil, 0, m.exceeded(l, now)
+			exceeded = m.exceeded(l, now)
+			if l.period != "" && !exceeded.Shared {
+				m.account(l).refused = refusal{l.period.Begin(now), l.most}
+			}
+			return nil, 0, exceeded
 		}
 	}
 	for _, l := range limits {
 		in, out := l.prices(call.Service)
 		h := hold{l, int64(math.Ceil(float64(call.Input)*in + float64(output)*out))}
-		m.account(l).reserved += h.amount
+		a := m.account(l)
+		a.reserved += h.amount
+		a.refused = refusal{}
 		held = append(held, h)
 	}
 	return held, output, nil

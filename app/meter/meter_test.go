@@ -138,13 +138,25 @@ func TestBudgetIsExact(t *testing.T) {
 	}
 	_, err := b.Charge(ctx, model.PaidCall{Service: service(), Input: 10, Output: 100})
 	b.exceeded("after the last", err, meter.CodeBudget, time.Minute)
+	refused := func(want bool) {
+		t.Helper()
+		if got := b.Refused("k", store.Budget{USD: 1, Period: store.PerDay}); got != want {
+			t.Errorf("the last request was refused by the budget: %v, want %v", got, want)
+		}
+	}
+	refused(true)
+	if b.Refused("k", store.Budget{USD: 2, Period: store.PerDay}) {
+		t.Error("a budget that was raised since refused a request")
+	}
 	b.pass(time.Minute)
+	refused(false)
 	c, err := b.Charge(ctx, model.PaidCall{Service: service(), Input: 10, Output: 100})
 	if err != nil {
 		t.Fatalf("on the next day: %v", err)
 	}
 	_, err = b.Charge(ctx, model.PaidCall{Service: service(), Input: 950, Output: 100})
 	b.exceeded("while the rest is reserved", err, meter.CodeBudget, time.Second)
+	refused(false)
 	c.End(model.Spent{}) // refused by the service: costs nothing
 	if again := b.sum(); again != got {
 		t.Errorf("a refused call cost %+v", again)

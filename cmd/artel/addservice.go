@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,12 +20,12 @@ import (
 
 func servicesCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "services", Short: "Add, check, list and remove the model services of a running server", Args: usage(cobra.NoArgs),
+		Use: "services", Short: "Add, change, check, list and remove the model services of a running server", Args: usage(cobra.NoArgs),
 		Long: `Manages the model services that administrators add to a running server, beside
 those of its artel.yaml and environment. They can be used at once.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(addServiceCommand(g), listServicesCommand(g), checkServiceCommand(g), removeServiceCommand(g))
+	cmd.AddCommand(addServiceCommand(g), setServiceCommand(g), listServicesCommand(g), checkServiceCommand(g), removeServiceCommand(g))
 	return cmd
 }
 
@@ -31,6 +34,7 @@ type serviceFlags struct {
 	name, dialect, url string
 	models             []string
 	all, keyed         bool
+	price              map[string]any // by the keys of an entry
 }
 
 func (f *serviceFlags) declare(cmd *cobra.Command) {
@@ -39,7 +43,30 @@ func (f *serviceFlags) declare(cmd *cobra.Command) {
 	flags.StringVar(&f.dialect, "dialect", "openai", "openai, openai-responses, anthropic or gemini")
 	flags.StringSliceVar(&f.models, "model", nil, "a model of it; may be repeated, each is a service of its own")
 	flags.BoolVar(&f.all, "all-models", false, "every chat model that it lists")
+	f.price = map[string]any{}
+	flags.Var(dollars{f.price, "input"}, "price-input", "price of a million tokens of input in US dollars, for budgets; 0 if it costs nothing")
+	flags.Var(dollars{f.price, "output"}, "price-output", "price of a million tokens of output")
+	flags.Var(dollars{f.price, "cache_read"}, "price-cached", "price of a million cached tokens of input; default: that of input")
 	flags.BoolVar(&f.keyed, "key", false, "read its key from standard input, one line")
+}
+
+// dollars is a flag that sets an amount of US dollars in an entry.
+type dollars struct {
+	to  map[string]any
+	key string
+}
+
+func (d dollars) String() string { return "" }
+
+func (d dollars) Type() string { return "USD" }
+
+func (d dollars) Set(text string) error {
+	usd, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(usd >= 0) || math.IsInf(usd, 0) {
+		return errors.New("want an amount of US dollars from 0, such as 1.25")
+	}
+	d.to[d.key] = usd
+	return nil
 }
 
 // entry returns the fields of an entry. The key comes from in: arguments are seen by
@@ -59,6 +86,9 @@ func (f *serviceFlags) entry(in io.Reader) (httpapi.ServiceEntry, error) {
 	} else if len(f.models) > 0 {
 		e["model"], e["models"] = f.models[0], f.models[1:]
 	}
+	if len(f.price) > 0 {
+		e["price"] = f.price
+	}
 	if f.keyed {
 		line, err := bufio.NewReader(io.LimitReader(in, 1<<16)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -77,7 +107,8 @@ func addServiceCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add ID --url URL", Short: "Add a service, which can be used at once", Args: usage(cobra.ExactArgs(1)),
 		Example: `  artel services add gpu --url http://gpu.example:8000/v1 --all-models
-  artel services add own --url https://api.example/v1 --model some-model --key < key.txt`,
+  artel services add own --url https://api.example/v1 --model some-model --key < key.txt \
+    --price-input 1.25 --price-output 10`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e, err := f.entry(cmd.InOrStdin())
 			if err != nil {
@@ -88,15 +119,70 @@ func addServiceCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return g.print(cmd, made, func(w printer) {
-				for _, id := range made.Services {
-					w.line(string(id))
-				}
-			})
+			return g.printService(cmd, made)
 		},
 	}
 	f.declare(cmd)
 	cmd.Flags().StringVar(&f.name, "name", "", "name for users; default: the id")
+	return cmd
+}
+
+// printService prints what an entry stands for.
+func (g *globals) printService(cmd *cobra.Command, v httpapi.StoredView) error {
+	return g.print(cmd, v, func(w printer) {
+		for _, id := range v.Services {
+			w.line(string(id))
+		}
+	})
+}
+
+// over returns the fields of a stored entry, with those of e in their place. The dialect
+// of e counts if its flag was given, and prices replace one by one.
+func over(cmd *cobra.Command, stored httpapi.StoredView, e httpapi.ServiceEntry) httpapi.ServiceEntry {
+	out := maps.Clone(stored.Entry)
+	if e["model"] != nil || e["models"] != nil {
+		delete(out, "model")
+		delete(out, "models")
+	}
+	if !cmd.Flags().Changed("dialect") {
+		delete(e, "dialect")
+	}
+	if was, ok := out["price"].(map[string]any); ok && e["price"] != nil {
+		price := maps.Clone(was)
+		maps.Copy(price, e["price"].(map[string]any))
+		e["price"] = price
+	}
+	maps.Copy(out, e)
+	return out
+}
+
+func setServiceCommand(g *globals) *cobra.Command {
+	var f serviceFlags
+	cmd := &cobra.Command{
+		Use: "set ID", Short: "Change a service that was added; what no flag names stays", Args: usage(cobra.ExactArgs(1)),
+		Example: `  artel services set own --price-input 1.25 --price-output 10`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := f.entry(cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			stored, err := g.client().StoredService(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			e = over(cmd, stored, e)
+			if stored.Disabled {
+				e["disabled"] = true
+			}
+			changed, err := g.client().ChangeService(cmd.Context(), args[0], e)
+			if err != nil {
+				return err
+			}
+			return g.printService(cmd, changed)
+		},
+	}
+	f.declare(cmd)
+	cmd.Flags().StringVar(&f.name, "name", "", "name for users")
 	return cmd
 }
 
@@ -141,11 +227,7 @@ func checkServiceCommand(g *globals) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				for key, value := range stored.Entry {
-					if _, given := e[key]; !given || key == "dialect" && !cmd.Flags().Changed("dialect") {
-						e[key] = value
-					}
-				}
+				e = over(cmd, stored, e)
 			}
 			r, err := g.client().CheckService(cmd.Context(), e)
 			if err != nil {

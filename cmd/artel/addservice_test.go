@@ -57,6 +57,17 @@ func TestServicesCommand(t *testing.T) {
 	}
 	run(0, "services", "check", "team")
 	run(1, "services", "add", "team", "--url", api.URL)
+	if out := run(1, "key", "create", "crew", "--service", "team-beta", "--budget", "5/month"); !strings.Contains(out, "/services") || !strings.Contains(out, "artel services set ID --price-input") {
+		t.Errorf("a budget without a price does not name the next step: %s", out)
+	}
+	if out := run(1, "services", "set", "team", "--price-input", "1.25"); !strings.Contains(out, "input and output are needed") {
+		t.Errorf("a price of input alone: %s", out)
+	}
+	run(2, "services", "set", "team", "--price-input", "1,25")
+	run(0, "services", "set", "team", "--price-input", "1.25", "--price-output", "10")
+	run(0, "services", "set", "team", "--price-cached", "0.125") // the others stay, and so does the secret
+	run(0, "services", "check", "team")
+	run(0, "key", "create", "crew", "--service", "team-beta", "--budget", "5/month")
 	end()
 
 	p = serving(t, dir, env)

@@ -129,6 +129,9 @@ func TestBudgetOfOneCent(t *testing.T) {
 			t.Errorf("%s: %d calls cost %d billionths of a dollar, want one cent", r.path, answered, cost)
 		}
 	}
+	if resp, text := g.ask("GET", "/keys", ""); strings.Contains(text, "nearly used up") || strings.Count(text, "used up until") != len(requests) {
+		t.Errorf("the page does not say until when the budgets are used up: %s %s", resp.Status, text)
+	}
 	var made struct{ ID, Key string }
 	g.must(&made, "POST", "/api/v1/gateway/keys", `{"name":"many","budget":{"usd":0.01,"period":"month"}}`)
 	before := g.spent(store.ByKey)

@@ -21,6 +21,7 @@ export function composer() {
   const say = (message) => {
     error.querySelector("p").textContent = message;
     error.hidden = !message;
+    delete error.dataset.full;
   };
 
   draft(form, text);
@@ -28,6 +29,7 @@ export function composer() {
   const changed = () => {
     take(words().prefix + "/fit", { method: "POST", body: heads(form, files.all()) }); // of several under way, the last counts
     looked();
+    if ("full" in error.dataset) say(""); // it was about the files before
   };
   const files = chosen(form, changed);
   const chooseModel = models(form, changed);
@@ -58,8 +60,14 @@ export function composer() {
     sending = undefined;
     files.progress(attached, 0);
     if (answer.cancelled) say(form.dataset.cancelled);
-    else if (answer.error) say(answer.error);
-    else {
+    else if (answer.error) {
+      say(answer.error);
+      const full = document.querySelector("#fit [data-full]");
+      if (full && answer.status === 413) { // the note before sending said the same
+        full.remove();
+        error.dataset.full = "";
+      }
+    } else {
       // Text added during the request was not sent.
       if (text.value === written) text.value = "";
       text.dispatchEvent(new Event("input"));

@@ -5,7 +5,7 @@
 import { words } from "./place.js";
 
 // post sends a body and resolves to the JSON of the response; on failure its
-// error says why, or that it was cancelled.
+// error says why, with the status, or that it was cancelled.
 export function post(request, url, body, progress) {
   return new Promise((resolve) => {
     request.open("POST", url);
@@ -14,7 +14,7 @@ export function post(request, url, body, progress) {
     request.upload.addEventListener("progress", (event) => { if (event.lengthComputable) progress(event.loaded, event.total); });
     request.addEventListener("load", () => {
       const answer = request.response ?? {};
-      resolve(request.status < 400 ? answer : { error: answer.error ?? answer.detail ?? words().broken });
+      resolve(request.status < 400 ? answer : { error: answer.error ?? answer.detail ?? words().broken, status: request.status });
     });
     request.addEventListener("error", () => resolve({ error: words().lost }));
     request.addEventListener("abort", () => resolve({ cancelled: true }));

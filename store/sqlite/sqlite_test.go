@@ -29,11 +29,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestContract(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
-		storetest.Run(t, func(tb testing.TB) store.Store { return open(tb, sqlite.Memory, sqlite.Options{}) })
+		storetest.Run(t, func(tb testing.TB) []store.Store {
+			return []store.Store{open(tb, sqlite.Memory, sqlite.Options{})}
+		})
 	})
 	t.Run("file", func(t *testing.T) {
-		storetest.Run(t, func(tb testing.TB) store.Store {
-			return open(tb, filepath.Join(tb.TempDir(), "a b?c#%41", "data.db"), sqlite.Options{Synchronous: sqlite.Normal})
+		storetest.Run(t, func(tb testing.TB) []store.Store {
+			path := filepath.Join(tb.TempDir(), "a b?c#%41", "data.db")
+			// The second one stands for another process, which may keep the file busy for long.
+			o := sqlite.Options{Synchronous: sqlite.Normal, BusyTimeout: time.Minute}
+			return []store.Store{open(tb, path, o), open(tb, path, o)}
 		})
 	})
 }

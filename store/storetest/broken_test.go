@@ -145,6 +145,7 @@ type (
 	brokenRuns struct {
 		store.Runs
 		create func(artel.Run, store.Lease) error
+		get    func(artel.RunID) (artel.Run, error)
 		update func(artel.Run) error
 		renew  func(store.Lease, time.Time) error
 		usage  func(artel.ConversationID) (artel.Usage, error)
@@ -258,6 +259,8 @@ func (b brokenRuns) Create(r artel.Run, l store.Lease) error {
 	return or(b.create, b.Runs.Create)(r, l)
 }
 
+func (b brokenRuns) Get(id artel.RunID) (artel.Run, error) { return or(b.get, b.Runs.Get)(id) }
+
 func (b brokenRuns) Update(r artel.Run) error {
 	return or(b.update, b.Runs.Update)(r)
 }
@@ -314,6 +317,7 @@ func TestTwins(t *testing.T) {
 	maps.Copy(broken, contextTwins())
 	maps.Copy(broken, gatewayTwins())
 	maps.Copy(broken, auditTwins())
+	maps.Copy(broken, concurrentTwins())
 	contracttest.RunTwins(t, clauses(), broken, func(t *testing.T, cl clause, breakIt func(*twin)) error {
 		t.Parallel()
 		s, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
@@ -323,7 +327,7 @@ func TestTwins(t *testing.T) {
 		defer s.Close()
 		b := newTwin(s)
 		breakIt(b)
-		return hold(t.Context(), cl, b, 100*time.Millisecond) // what waits for ever is broken early enough
+		return hold(t.Context(), cl, []store.Store{b}, 100*time.Millisecond) // what waits for ever is broken early enough
 	})
 }
 

@@ -25,13 +25,13 @@ func openMemory(t *testing.T) store.Store {
 
 // Both wrappers keep the contract.
 func TestWrappersKeepTheContract(t *testing.T) {
-	Run(t, func(tb testing.TB) store.Store {
+	Run(t, func(tb testing.TB) []store.Store {
 		s, err := sqlite.Open(tb.Context(), sqlite.Memory, sqlite.Options{})
 		if err != nil {
 			tb.Fatal(err)
 		}
 		tb.Cleanup(func() { _ = s.Close() })
-		return Metered(s, func(string, ...any) {})
+		return []store.Store{Metered(s, func(string, ...any) {})}
 	})
 }
 

@@ -18,9 +18,10 @@ import (
 )
 
 // Run holds the stores that open returns to the contract. open is called once
-// for each clause, several times at once, and returns an empty store of its
-// own, which it closes with the test.
-func Run(t *testing.T, open func(testing.TB) store.Store) {
+// for each clause, several times at once. It returns one or several handles on an
+// empty database of its own, which it closes with the test. Several stand for
+// processes that share the database.
+func Run(t *testing.T, open func(testing.TB) []store.Store) {
 	contracttest.Run(t, clauses(), func(t *testing.T, cl clause) error {
 		t.Parallel()
 		return hold(t.Context(), cl, open(t), patience)
@@ -136,6 +137,17 @@ func clauses() []clause {
 		{"people/deleted user", peopleDeleted},
 		{"people/entries", peopleEntries},
 		{"people/transactions", peopleTransactions},
+		{"concurrent/runs", lostRuns},
+		{"concurrent/notes", lostNotes},
+		{"concurrent/messages", lostMessages},
+		{"concurrent/settings", lostSettings},
+		{"concurrent/opposite order", oppositeOrder},
+		{"concurrent/ordered events", orderedVisibility},
+		{"concurrent/edits", gaplessEdits},
+		{"concurrent/lease", takenOnce},
+		{"concurrent/answer", answeredOnce},
+		{"concurrent/active run", oneActiveRun},
+		{"concurrent/purge", purgeBesideWriters},
 		{"store/no owner", noOwner},
 		{"store/foreign is missing", foreignIsMissing},
 		{"store/foreign rows", foreignRows},
@@ -163,10 +175,10 @@ func clauses() []clause {
 // patience is how long a call may take that must not wait.
 const patience = 5 * time.Minute
 
-// hold runs cl on s.
-func hold(ctx context.Context, cl clause, s store.Store, patience time.Duration) error {
+// hold runs cl on a database.
+func hold(ctx context.Context, cl clause, handles []store.Store, patience time.Duration) error {
 	return contracttest.Hold(ctx, func(c *contracttest.Check) {
-		cl.Check(&check{Check: c, s: s, patience: patience, now: time.Date(2026, 3, 4, 5, 6, 7, 89_012_000, time.UTC)})
+		cl.Check(&check{Check: c, s: handles[0], handles: handles, patience: patience, now: time.Date(2026, 3, 4, 5, 6, 7, 89_012_000, time.UTC)})
 	})
 }
 
@@ -178,8 +190,9 @@ const (
 // A check runs one clause.
 type check struct {
 	*contracttest.Check
-	s        store.Store
-	now      time.Time // with microseconds
+	s        store.Store   // the first handle
+	handles  []store.Store // all of one database
+	now      time.Time     // with microseconds
 	patience time.Duration
 }
 

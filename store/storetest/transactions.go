@@ -152,6 +152,9 @@ func cancelInLine(c *check) {
 	var once sync.Once
 	wg.Go(func() {
 		first = c.s.Update(c.Context(), me, func(tx store.Tx) error {
+			if _, err := tx.Conversations.Get(conv); err != nil { // takes the turn for this conversation
+				return err
+			}
 			once.Do(func() { close(inside) })
 			<-release
 			return rename(conv, "first")(tx)

@@ -14,7 +14,7 @@ import (
 // GatewayLog lists the requests of the gateway, the newest first.
 func (c *Client) GatewayLog(ctx context.Context, q gatewaylog.Query) (out List[gatewaylog.GatewayEntry], err error) {
 	v := url.Values{}
-	for name, value := range map[string]string{"key": q.Key, "service": string(q.Service), "status": q.Status, "cursor": q.Page.Cursor} {
+	for name, value := range map[string]string{"key": q.Key, "service": string(q.Service), "of": string(q.Of), "server": q.Server, "status": q.Status, "cursor": q.Page.Cursor} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -26,6 +26,11 @@ func (c *Client) GatewayLog(ctx context.Context, q gatewaylog.Query) (out List[g
 		v.Set("limit", strconv.Itoa(q.Page.Limit))
 	}
 	return out, c.json(ctx, http.MethodGet, "/gateway/log?"+v.Encode(), nil, &out)
+}
+
+// ReportCalls adds calls of MCP to the log, at most [gatewaylog.MaxReported].
+func (c *Client) ReportCalls(ctx context.Context, calls []gatewaylog.ReportedCall) error {
+	return c.json(ctx, http.MethodPost, "/gateway/log", ReportedCalls{calls}, nil)
 }
 
 // GatewayKeys lists the keys of the gateway that the client may see.

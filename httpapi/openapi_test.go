@@ -122,6 +122,7 @@ POST   /conversations/{cid}/tools/{name}
 POST   /edit
 POST   /files/{ref}/sign
 POST   /gateway/keys
+POST   /gateway/log
 POST   /gc
 POST   /http-tools
 POST   /http-tools/check

@@ -465,31 +465,44 @@ type Setting struct {
 	UpdatedAt time.Time
 }
 
-// GatewayLog stores one entry for each request of the gateway.
+// GatewayLog stores one entry for each request of the gateway and each call of MCP.
 type GatewayLog interface {
 	// Add stores entries in order, under increasing numbers; Number is ignored.
 	Add(entries ...GatewayEntry) error
 	// List returns entries newest first. next is "" at the end.
 	List(q GatewayQuery) (items []GatewayEntry, next string, err error)
-	// Trim removes all but the newest entries.
+	// Trim removes all but the newest requests and the newest calls of MCP, that many of each.
 	Trim(newest int) error
 }
 
-// A GatewayEntry describes one request of the gateway. Digests in it do not
+// A GatewayEntry describes one request of the gateway, or one call of MCP. Digests in it do not
 // count as references to blobs.
 type GatewayEntry struct {
 	Number  int64
 	Key     string          // name of the client's key; may be empty
 	Service artel.ServiceID // may be empty
+	Server  string          // that was called by MCP; empty: a request of the gateway
 	Status  int             // HTTP
 	Changed bool            // the request was changed
 	Body    json.RawMessage // complete
 }
 
+// LogOf says which entries of the gateway's log are meant.
+type LogOf string
+
+// The values of LogOf.
+const (
+	LogOfAll     LogOf = ""
+	LogOfGateway LogOf = "gateway" // requests of the gateway
+	LogOfMCP     LogOf = "mcp"     // calls of MCP
+)
+
 // A GatewayQuery selects entries; zero fields select all.
 type GatewayQuery struct {
 	Key       string
 	Service   artel.ServiceID
+	Server    string
+	Of        LogOf
 	MinStatus int
 	MaxStatus int
 	Changed   bool

@@ -36,7 +36,10 @@ type Requests struct {
 type Request struct {
 	gatewaylog.GatewayEntry
 	Parts  []RequestPart
-	Asked  string // display name of the requested service
+	Asked  string // display name of the requested service, or server and tool
+	Host   string // that called a tool of MCP, with its version; "": unknown
+	About  string // URL of the conversation of a call of MCP; "": none
+	OfMCP  string // URL of the calls of the same server; "": a request of the gateway
 	Took   string
 	Tokens string // "": unknown
 	Money  string // "": unknown
@@ -50,6 +53,7 @@ type RequestPart struct {
 	Why     string // "": none
 	Name    string // display name of the media type
 	URL     string // of the bytes; "": none
+	Size    string // "": unknown
 	Call    artel.CallID
 	Field   string // of the request; "": none
 	Service string // if another service answered, the one it was made for; otherwise ""
@@ -77,7 +81,7 @@ func (q Requests) Live() string {
 
 func (ui *handler) requests(ctx context.Context, l phrase.Locale, in url.Values) (Requests, error) {
 	q := Requests{Query: url.Values{}, Keys: ui.app.GatewayLog.Keys()}
-	for _, name := range []string{"key", "service", "status", "changed"} {
+	for _, name := range []string{"of", "server", "key", "service", "status", "changed"} {
 		if v := in.Get(name); v != "" {
 			q.Query.Set(name, v)
 		}
@@ -90,7 +94,7 @@ func (ui *handler) requests(ctx context.Context, l phrase.Locale, in url.Values)
 		names[s.ID] = s.Name
 	}
 	items, next, err := ui.app.GatewayLog.List(ctx, gatewaylog.Query{
-		Key: in.Get("key"), Service: artel.ServiceID(in.Get("service")), Status: in.Get("status"), Changed: in.Get("changed") != "",
+		Of: store.LogOf(in.Get("of")), Server: in.Get("server"), Key: in.Get("key"), Service: artel.ServiceID(in.Get("service")), Status: in.Get("status"), Changed: in.Get("changed") != "",
 		Page: store.Page{Cursor: in.Get("cursor")},
 	})
 	if err != nil {
@@ -119,6 +123,14 @@ func requestOf(e gatewaylog.GatewayEntry, names map[artel.ServiceID]string, l ph
 	if e.Millis < 1000 {
 		r.Took = strconv.FormatFloat(e.Millis, 'f', 0, 64) + " ms"
 	}
+	if c := e.MCP; c != nil {
+		r.Asked = c.Server + " · " + c.Tool
+		r.Host = strings.TrimSpace(c.Host + " " + c.HostVersion)
+		r.OfMCP = "/gateway?" + url.Values{"server": {c.Server}}.Encode()
+		if c.Conversation != "" {
+			r.About = "/c/" + url.PathEscape(string(c.Conversation))
+		}
+	}
 	if n := e.Usage.InputTokens + e.Usage.OutputTokens; n > 0 {
 		r.Tokens = thousands(int(e.Usage.InputTokens)) + " → " + thousands(int(e.Usage.OutputTokens))
 		r.Money = Usage{Usage: e.Usage}.Money()
@@ -129,8 +141,11 @@ func requestOf(e gatewaylog.GatewayEntry, names map[artel.ServiceID]string, l ph
 			p.Service = name(c.Service)
 		}
 		p.Why = whyChanged(c, cmp.Or(name(c.Service), r.Asked), l)
-		if c.Ref.IsBlob() {
+		if c.Ref.IsBlob() || c.Ref.Artifact != "" {
 			p.URL, p.Name = app.FileURL(c.Ref), cmp.Or(typeName(l, c.MediaType), c.Ref.String())
+		}
+		if c.Size > 0 {
+			p.Size = phrase.Size(c.Size)
 		}
 		r.Parts = append(r.Parts, p)
 	}

@@ -73,8 +73,23 @@ func TestGatewayPage(t *testing.T) {
 		t.Error("the bytes:", got)
 	}
 
+	s.app.GatewayLog.Add(apptest.Context(t), gatewaylog.GatewayEntry{
+		Time: time.Now(), Inbound: gatewaylog.MCP, Endpoint: "tools/call", Status: 200, Millis: 12, BytesIn: 52428800, BytesOut: 3900,
+		MCP:     &gatewaylog.MCPCall{Server: "browser", Tool: "shot", Host: "claude-code", HostVersion: "2.1", Conversation: "cnv_00000000000000000000000001"},
+		Changes: []gatewaylog.GatewayChange{{Did: "offloaded", Ref: artel.BlobRef(artel.Digest("sha256-" + strings.Repeat("0", 64))), MediaType: "application/json", Size: 52428800}},
+	})
+	b.Until(`document.querySelectorAll("#requests .request").length === 5`)
+	b.Do(click(".request:first-of-type summary"))
+	b.Says(".request:first-of-type", "browser · shot", "claude-code 2.1", "a long result was stored", "50.0 MB → 3.8 KB")
+	b.picture("gateway-mcp")
+	b.Script(`document.querySelector('[name="of"]').value = "mcp"; document.querySelector('[name="of"]').dispatchEvent(new Event("change", {bubbles: true}))`)
+	b.Until(`location.search.includes("of=mcp") && document.querySelectorAll("#requests .request").length === 1`)
+	b.Do(chromedp.Navigate(s.URL+"/gateway?server=browser"), see("#requests .request"))
+	b.Says("form.filters", "browser")
+	b.Do(chromedp.Navigate(s.URL+"/gateway"), see("#requests .request"))
+
 	b.Do(click(`[name="changed"]`))
-	b.Until(`location.search.includes("changed=1") && document.querySelectorAll("#requests .request").length === 1`)
+	b.Until(`location.search.includes("changed=1") && document.querySelectorAll("#requests .request").length === 2`)
 	b.Do(chromedp.Navigate(s.URL+"/gateway?status=failed&service=demo"), see("#requests .empty"))
 	b.Says("#requests", "No request matches")
 

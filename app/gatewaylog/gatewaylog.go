@@ -14,12 +14,14 @@
 package gatewaylog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,28 +32,55 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A GatewayEntry describes one request of the gateway. It holds no content. The
-// OpenAPI document has a schema of this name.
+// A GatewayEntry describes one request of the gateway, or one call of a tool of an MCP
+// server. It holds no content. The OpenAPI document has a schema of this name.
 type GatewayEntry struct {
 	Number   int64           `json:"n" doc:"above that of every entry before it"`
 	Time     time.Time       `json:"time"`
 	Key      string          `json:"key,omitempty" doc:"the name of the client's key"`
-	Inbound  model.Dialect   `json:"inbound"`
-	Endpoint string          `json:"endpoint"`
+	Inbound  model.Dialect   `json:"inbound" doc:"mcp: a call of MCP"`
+	Endpoint string          `json:"endpoint" doc:"of a call of MCP: its method"`
 	Model    string          `json:"model,omitempty" doc:"as the client named it"`
 	Service  artel.ServiceID `json:"service,omitempty" doc:"that was asked last"`
 	Outbound model.Dialect   `json:"outbound,omitempty"`
 	Stream   bool            `json:"stream,omitempty"`
-	Status   int             `json:"status" doc:"499: the client did not wait"`
+	Status   int             `json:"status" doc:"499: the client did not wait; of a call of MCP 200, 422 if the tool reported an error, 502 if the server failed"`
 	Millis   float64         `json:"ms"`
-	BytesIn  int64           `json:"bytes_in" doc:"of the request's body, without its media"`
-	BytesOut int64           `json:"bytes_out" doc:"of the answer's"`
+	BytesIn  int64           `json:"bytes_in" doc:"of the request's body, without its media; of a call of MCP: that the tool returned"`
+	BytesOut int64           `json:"bytes_out" doc:"of the answer's; of a call of MCP: that the host got"`
 	Usage    artel.Usage     `json:"usage"`
 	Changes  []GatewayChange `json:"changes,omitempty" doc:"in the order of the request"`
 	Unlisted int             `json:"unlisted,omitempty" doc:"changes beyond those that are listed"`
 	Tries    int             `json:"tries,omitempty" doc:"calls that were made, of all services"`
 	Relents  int             `json:"relents,omitempty" doc:"of them, with less than the client sent, after a refusal"`
 	Error    string          `json:"error,omitempty"`
+	MCP      *MCPCall        `json:"mcp,omitempty" doc:"absent: a request of the gateway"`
+}
+
+// MCP is the Inbound of calls of MCP.
+const MCP model.Dialect = "mcp"
+
+// StatusLeft is the status of an entry whose client did not wait.
+const StatusLeft = 499
+
+// An MCPCall is what an entry says about a call of a tool of an MCP server.
+type MCPCall struct {
+	Server       string               `json:"server" doc:"artel for the artifact tools, otherwise the name of the server behind a proxy"`
+	Tool         string               `json:"tool" doc:"or the address of a resource"`
+	Host         string               `json:"host,omitempty" doc:"the program that called, as it names itself"`
+	HostVersion  string               `json:"host_version,omitempty"`
+	Conversation artel.ConversationID `json:"conversation,omitempty" doc:"of the artifacts"`
+}
+
+// bounded returns the call with names of a length that a row can have.
+func (c *MCPCall) bounded() *MCPCall {
+	if c == nil {
+		return nil
+	}
+	short := func(s string) string { return artel.Shorten(strings.ToValidUTF8(s, "\ufffd"), maxName) }
+	return &MCPCall{
+		Server: cmp.Or(short(c.Server), "mcp"), Tool: short(c.Tool), Host: short(c.Host), HostVersion: short(c.HostVersion), Conversation: c.Conversation,
+	}
 }
 
 // A GatewayChange describes what the gateway did to one part of a request, and
@@ -62,12 +91,14 @@ type GatewayChange struct {
 	Field     string          `json:"field,omitempty" doc:"of the request, which was dropped; of relabelled media, their declared type"`
 	Ref       artel.Ref       `json:"ref"`
 	MediaType string          `json:"media_type,omitempty"`
+	Size      int64           `json:"size,omitempty" doc:"bytes of what a call of MCP kept back"`
 	Place     model.Place     `json:"place,omitempty" doc:"where it goes"`
 	Call      artel.CallID    `json:"call_id,omitempty" doc:"of the tool whose result it is"`
 	Service   artel.ServiceID `json:"service,omitempty" doc:"for which it was done; absent: for all"`
 }
 
-// Kept is how many entries an owner has; older ones are removed.
+// Kept is how many requests of the gateway, and how many calls of MCP, an owner has; older
+// ones are removed.
 const Kept = 10_000
 
 const (
@@ -76,6 +107,8 @@ const (
 	batchWindow = 100 * time.Millisecond // how long entries gather before they are written together
 	pruneEvery  = 500                    // entries written between two removals of old ones
 	headSize    = 64 << 10               // bytes that media.Detect looks at
+	maxError    = 2000                   // characters of an error
+	maxName     = 200                    // characters of a name in a call of MCP
 )
 
 // Config has the parts of a [Log]. All are needed except Keys.
@@ -118,8 +151,10 @@ func (l *Log) Add(ctx context.Context, e GatewayEntry) {
 		return
 	}
 	if n := len(e.Changes); n > maxChanges {
-		e.Changes, e.Unlisted = e.Changes[:maxChanges], n-maxChanges
+		e.Changes, e.Unlisted = e.Changes[:maxChanges], e.Unlisted+n-maxChanges
 	}
+	e.MCP = e.MCP.bounded()
+	e.Error = artel.Shorten(e.Error, maxError)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.count >= maxWaiting {
@@ -200,8 +235,12 @@ func (l *Log) store(ctx context.Context, owner artel.Owner, entries []GatewayEnt
 	rows := make([]store.GatewayEntry, len(entries))
 	types := map[artel.Digest]string{} // of the named bytes
 	for i, e := range entries {
+		server := ""
+		if e.MCP != nil {
+			server = e.MCP.Server
+		}
 		for _, c := range e.Changes {
-			if c.Ref.IsBlob() {
+			if c.Ref.IsBlob() && server == "" { // what a call of MCP keeps, its owner has in a conversation
 				types[c.Ref.Digest] = c.MediaType
 			}
 		}
@@ -209,7 +248,7 @@ func (l *Log) store(ctx context.Context, owner artel.Owner, entries []GatewayEnt
 		if err != nil {
 			return artel.Errorf(artel.Internal, "gatewaylog.Log", "", "%w", err)
 		}
-		rows[i] = store.GatewayEntry{Key: e.Key, Service: e.Service, Status: e.Status, Changed: len(e.Changes) > 0, Body: body}
+		rows[i] = store.GatewayEntry{Key: e.Key, Service: e.Service, Server: server, Status: e.Status, Changed: len(e.Changes) > 0, Body: body}
 	}
 	files, err := l.newFiles(ctx, owner, types)
 	if err != nil {
@@ -275,21 +314,28 @@ func (l *Log) newFiles(ctx context.Context, owner artel.Owner, types map[artel.D
 type Query struct {
 	Key     string
 	Service artel.ServiceID
+	Server  string // that was called by MCP
+	Of      store.LogOf
 	Status  string // "ok", "failed", a class as "4xx", or one as "429"
 	Changed bool   // only requests of which something was changed
 	Page    store.Page
 }
 
 // List returns the newest entries first. The next cursor is "" at the end. A bad
-// Status or cursor is of kind Invalid.
+// Status, Of or cursor is of kind Invalid.
 func (l *Log) List(ctx context.Context, q Query) (items []GatewayEntry, next string, err error) {
 	low, high, err := statusRange(q.Status)
 	if err != nil {
 		return nil, "", err
 	}
+	switch q.Of {
+	case store.LogOfAll, store.LogOfGateway, store.LogOfMCP:
+	default:
+		return nil, "", artel.Errorf(artel.Invalid, "gatewaylog.Log.List", "of", "%q is no kind of entries: want gateway or mcp", artel.Shorten(string(q.Of), 80))
+	}
 	var rows []store.GatewayEntry
 	err = l.c.Store.View(ctx, artel.OwnerOf(ctx), func(tx store.Tx) (err error) {
-		rows, next, err = tx.GatewayLog.List(store.GatewayQuery{Key: q.Key, Service: q.Service, MinStatus: low, MaxStatus: high, Changed: q.Changed, Page: q.Page})
+		rows, next, err = tx.GatewayLog.List(store.GatewayQuery{Key: q.Key, Service: q.Service, Server: q.Server, Of: q.Of, MinStatus: low, MaxStatus: high, Changed: q.Changed, Page: q.Page})
 		return err
 	})
 	if err != nil {

@@ -16,22 +16,24 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/store"
 )
 
 // followEvery is the poll interval of --follow.
 const followEvery = time.Second
 
 func gatewayCommand(g *globals) *cobra.Command {
-	cmd := &cobra.Command{Use: "gateway", Short: "Show the API requests of SDKs to this server"}
+	cmd := &cobra.Command{Use: "gateway", Short: "Show the API requests of SDKs and the calls of MCP hosts"}
 	var q gatewaylog.Query
-	var service string
+	var service, of string
 	var follow bool
 	log := &cobra.Command{
-		Use: "log", Short: "List the requests of the gateway, the newest last", Args: usage(cobra.NoArgs),
-		Long: "Lists the newest requests of the gateway: key, service, result and changes. With --follow, new requests\n" +
-			"are printed until it is interrupted, with --json one per line.",
+		Use: "log", Short: "List the requests of the gateway and the calls of MCP, the newest last", Args: usage(cobra.NoArgs),
+		Long: "Lists the newest requests of the gateway: key, service, result and changes; and calls of MCP: host, server,\n" +
+			"tool, result and what was kept back. With --follow, new ones are printed until it is interrupted, with --json\n" +
+			"one per line.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q.Service = artel.ServiceID(service)
+			q.Service, q.Of = artel.ServiceID(service), store.LogOf(of)
 			if q.Page.Limit < 1 || q.Page.Limit > 200 {
 				return usageError{fmt.Errorf("--limit %d: between 1 and 200 requests are listed at once", q.Page.Limit)}
 			}
@@ -53,6 +55,8 @@ func gatewayCommand(g *globals) *cobra.Command {
 	flags := log.Flags()
 	flags.StringVar(&q.Key, "key", "", "only requests with the key of this name")
 	flags.StringVar(&service, "service", "", "only requests to this service")
+	flags.StringVar(&of, "of", "", "gateway: only requests of the gateway; mcp: only calls of MCP")
+	flags.StringVar(&q.Server, "mcp-server", "", "only calls of this MCP server; artel: of the artifact tools")
 	flags.StringVar(&q.Status, "status", "", "ok, failed, a class such as 4xx, or a code such as 429")
 	flags.BoolVar(&q.Changed, "changed", false, "only requests with changes")
 	flags.IntVar(&q.Page.Limit, "limit", 20, "number of requests to list, at most 200")
@@ -139,6 +143,12 @@ func gatewayLine(e gatewaylog.GatewayEntry, apart string) string {
 			}
 		}
 		said = strings.Join(did, " ")
+	}
+	if c := e.MCP; c != nil {
+		return strings.Join([]string{
+			e.Time.Local().Format("2006-01-02 15:04:05"), fmt.Sprint(e.Status), fmt.Sprintf("%.0f ms", e.Millis), orDash(strings.TrimSpace(c.Host + " " + c.HostVersion)), e.Endpoint,
+			c.Server + " → " + c.Tool, fmt.Sprintf("%d bytes, %d shown", e.BytesIn, e.BytesOut), artel.Shorten(said, 200),
+		}, apart)
 	}
 	return strings.Join([]string{
 		e.Time.Local().Format("2006-01-02 15:04:05"), fmt.Sprint(e.Status), fmt.Sprintf("%.0f ms", e.Millis), orDash(e.Key), e.Endpoint, orDash(asked),

@@ -217,6 +217,7 @@ func (r *restorer) bytes(ctx context.Context, w io.Writer, before, ref string, w
 		return artel.Errorf(artel.TooLarge, "mcpproxy", ref, "the refs in the arguments stand for more than %d MB, or are more than %d; pass fewer", maxRestored>>20, maxRefs)
 	}
 	r.left -= f.size
+	recordOf(ctx).did(didRestore, "", f.File)
 	switch form(before, whole, f.File, h) {
 	case asText:
 		_, err = io.Copy(w, f.reader(f.all()))

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/gatewaylog"
 )
 
 // DefaultLimit is the most bytes of text in one result.
@@ -48,6 +49,11 @@ type Options struct {
 	Defer Defer            // whether tools are listed or found
 	Count func(string) int // of tokens
 	Log   *slog.Logger
+
+	// OnCall gets an entry about every call of a tool, task and resource, after the answer and
+	// before the host gets it; nil: none is made. It must return at once. An entry names what
+	// was kept back by ref and has no content. A server passes [gatewaylog.Log.Add].
+	OnCall func(context.Context, gatewaylog.GatewayEntry)
 }
 
 // Defer says when only tools that find and call other tools are listed.
@@ -83,6 +89,7 @@ type Proxy struct {
 	names    names
 	pictures map[artel.Digest]bool // that were shown
 	listed   *listing              // nil: not known
+	host     client
 	serving  map[string]func()     // by id: ends a request that the proxy itself answers
 }
 
@@ -246,11 +253,30 @@ func (p *Proxy) reply(ctx context.Context, m *message) (*message, error) {
 	case "tools/list":
 		return p.toolsList(ctx, m)
 	case "tools/call":
-		return p.toolsCall(ctx, m)
+		name := m.word(m.member(m.params, "name"))
+		return p.recorded(ctx, m, name, func(ctx context.Context) (*message, error) { return p.toolsCall(ctx, m, name) })
+	case "resources/read":
+		return p.recorded(ctx, m, m.word(m.member(m.params, "uri")), func(ctx context.Context) (*message, error) { return p.passed(ctx, m) })
+	case "tasks/result":
+		return p.recorded(ctx, m, m.word(m.member(m.params, "taskId")), func(ctx context.Context) (*message, error) { return p.passed(ctx, m) })
+	case "initialize":
+		host := m.client(m.member(m.params, "clientInfo"))
+		p.mu.Lock()
+		p.host = host
+		p.mu.Unlock()
 	}
+	return p.passed(ctx, m)
+}
+
+// passed passes a request on and returns the server's answer.
+func (p *Proxy) passed(ctx context.Context, m *message) (*message, error) {
 	got, err := p.up.ask(ctx, m, m.id)
-	if got == nil || err != nil || got.failed {
+	if got == nil || err != nil {
 		return got, err
+	}
+	recordOf(ctx).returned(got.size)
+	if got.failed {
+		return got, nil
 	}
 	return p.rewritten(ctx, got, func() (*message, error) {
 		switch m.method {

@@ -36,10 +36,17 @@ type shownPicture struct {
 // picture adds a picture to the result, unless it was shown before. s has its bytes, and
 // stays the caller's. say is what the text about it adds.
 func (c *collector) picture(ctx context.Context, f File, s *spool) (say string, err error) {
+	did := didUnshown
+	defer func() {
+		if say != "" {
+			recordOf(ctx).did(did, "", f)
+		}
+	}()
 	if c.shown >= mostPictures {
 		return fmt.Sprintf("; not shown: a result shows at most %d pictures; %s shows it", mostPictures, c.p.named().read), nil
 	}
 	if !c.again && !c.p.firstTime(f.Digest) {
+		did = didRepeat
 		return "; the same picture was shown before; " + c.p.named().read + " shows it again", nil
 	}
 	info, err := picture.Look(ctx, s, s.size)
@@ -67,6 +74,7 @@ func (c *collector) picture(ctx context.Context, f File, s *spool) (say string, 
 		return "; not shown: " + reason(err), ctx.Err()
 	}
 	c.show(&shownPicture{made.MediaType, spoolOf(made.Data)})
+	did = didConvert
 	return fmt.Sprintf("; shown as %d×%d", made.Width, made.Height), nil
 }
 

@@ -52,6 +52,7 @@ func (p *Proxy) resourceResult(ctx context.Context, m *message) (*message, error
 			if err != nil {
 				return err
 			}
+			recordOf(ctx).did(didOffload, "contents", f)
 			text, err := preview(m.spool, contents, f, p.options.Limit, p.named().read)
 			e.resource(m, uri, bytes.NewReader([]byte(text)))
 			return errors.Join(err, e.err)
@@ -86,6 +87,7 @@ func (c *collector) resource(ctx context.Context, e *emitter, at span, limit int
 			e.raw(m.reader(at))
 			return e.err
 		}
+		recordOf(ctx).did(didScrub, "", f)
 		e.resource(m, uri, strings.NewReader(fmt.Sprintf("[%s: %s; %s reads it]", describe(f), f.Ref(), c.p.named().read)))
 		return e.err
 	}

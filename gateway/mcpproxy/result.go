@@ -186,6 +186,7 @@ func (c *collector) keepMedia(ctx context.Context, r io.Reader, h scrub.Hint) (s
 	if err != nil {
 		return "", err
 	}
+	recordOf(ctx).did(didScrub, "", f)
 	if f.Kind == artel.KindImage {
 		say, err := c.picture(ctx, f, s)
 		if err != nil {
@@ -215,6 +216,8 @@ func (c *collector) encoded(ctx context.Context, at span, declared, name string)
 		if say, err = c.picture(ctx, f, s); err != nil {
 			return err
 		}
+	} else {
+		recordOf(ctx).did(didScrub, "", f)
 	}
 	from := c.text.size
 	if _, err := fmt.Fprintf(c.text, "[%s: %s%s]", describe(f), f.Ref(), say); err != nil {
@@ -342,6 +345,7 @@ func (c *collector) shortened(ctx context.Context, at span, limit int) (string, 
 	if err != nil {
 		return "", err
 	}
+	recordOf(ctx).did(didOffload, "", f)
 	return preview(c.text, at, f, limit, c.p.named().read)
 }
 
@@ -366,6 +370,7 @@ func (c *collector) joined(ctx context.Context, e *emitter, limit int) error {
 	if err != nil {
 		return err
 	}
+	recordOf(ctx).did(didOffload, "", f)
 	text, err := preview(all, all.all(), f, limit, c.p.named().read)
 	if err != nil {
 		return err
@@ -479,6 +484,7 @@ func (p *Proxy) callResult(ctx context.Context, m *message, tool string) (*messa
 			if err != nil {
 				return fail(err)
 			}
+			recordOf(ctx).did(didLeave, cut(o.key, 60), f)
 			if err := c.note("[%s of the result has %s bytes and was left out: %s]", cut(o.key, 60), grouped(o.value.size()), f.Ref()); err != nil {
 				return fail(err)
 			}
@@ -527,6 +533,7 @@ func (p *Proxy) callError(ctx context.Context, m *message) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
+	recordOf(ctx).did(didOffload, "error", f)
 	text, err := preview(m.spool, at, f, p.options.Limit, p.named().read)
 	if err != nil {
 		return nil, err

@@ -49,9 +49,11 @@ func (c *collector) structured(ctx context.Context, at span, tool string, limit 
 			return nil, err
 		}
 		if err == nil && json.Valid(b) && c.p.matches(tool, b) {
+			recordOf(ctx).did(didTrim, "structuredContent", f)
 			return b, c.note("[structuredContent is shortened: lists have at most %d items, texts %d bytes. It is whole in %s]", by.items, by.text, f.Ref())
 		}
 	}
+	recordOf(ctx).did(didLeave, "structuredContent", f)
 	return nil, c.note("[structuredContent has %s bytes and was left out, because no short form of it matches the schema: %s]", grouped(s.size), f.Ref())
 }
 

@@ -286,8 +286,7 @@ func (m *message) withID(id string) (*message, error) {
 }
 
 // toolsCall answers a call.
-func (p *Proxy) toolsCall(ctx context.Context, m *message) (*message, error) {
-	name := m.word(m.member(m.params, "name"))
+func (p *Proxy) toolsCall(ctx context.Context, m *message, name string) (*message, error) {
 	p.mu.Lock()
 	n := p.names
 	l := p.listed
@@ -313,6 +312,7 @@ func (l *listing) has(name string) bool {
 
 // callTool passes a call on, with bytes in the place of refs, and shortens its result.
 func (p *Proxy) callTool(ctx context.Context, m *message, name string) (*message, error) {
+	recordOf(ctx).called(name)
 	restored, problem, err := p.restored(ctx, m, name)
 	if err != nil {
 		return nil, err
@@ -327,15 +327,13 @@ func (p *Proxy) callTool(ctx context.Context, m *message, name string) (*message
 	if got == nil || err != nil {
 		return got, err
 	}
-	if got.failed {
-		return p.rewritten(ctx, got, func() (*message, error) { return p.callError(ctx, got) })
-	}
-	in := got.size
-	out, err := p.rewritten(ctx, got, func() (*message, error) { return p.callResult(ctx, got, name) })
-	if out != nil {
-		p.options.Log.Debug("a tool was called", "server", p.options.Name, "tool", artel.Shorten(name, 80), "bytes", in, "shown", out.size)
-	}
-	return out, err
+	recordOf(ctx).returned(got.size)
+	return p.rewritten(ctx, got, func() (*message, error) {
+		if got.failed {
+			return p.callError(ctx, got)
+		}
+		return p.callResult(ctx, got, name)
+	})
 }
 
 // maxArguments is the most bytes of the arguments of the proxy's own tools.

@@ -60,6 +60,7 @@ const outputSchema = `{
 
 // answer makes the result of a call for a client.
 func (h *Handler) answer(ctx context.Context, c artel.ConversationID, name string, r tool.Result) (*mcp.CallToolResult, error) {
+	recordOf(ctx).returned(c, name, r)
 	text := r.Content
 	if r.Help != "" {
 		text += "\n\n" + r.Help
@@ -67,6 +68,7 @@ func (h *Handler) answer(ctx context.Context, c artel.ConversationID, name strin
 	out := &mcp.CallToolResult{IsError: r.IsError, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 	if name != "read_artifact" && len(text) > maxText {
 		text = shorten(text)
+		recordOf(ctx).did("shortened", artel.Ref{}, "", int64(len(r.Content)))
 		out.Content[0] = &mcp.TextContent{Text: text}
 	}
 	links := linksOf(c, r)
@@ -188,18 +190,22 @@ func (h *Handler) pictures(ctx context.Context, parts artel.Parts) ([]mcp.Conten
 			say(p.Text)
 		case artel.Media:
 			if shown == maxPictures {
+				recordOf(ctx).did("unshown", p.Ref, p.MediaType, p.Size)
 				say(fmt.Sprintf("[%s is not shown: a result has at most %d pictures.]", p.Filename, maxPictures))
 				continue
 			}
 			image, err := h.picture(ctx, p)
 			if errors.Is(err, artel.Unsupported) || errors.Is(err, artel.TooLarge) || errors.Is(err, artel.NotFound) {
+				recordOf(ctx).did("unshown", p.Ref, p.MediaType, p.Size)
 				say(fmt.Sprintf("[%s cannot be shown: %v]", p.Filename, err))
 				continue
 			}
 			if err != nil {
 				return nil, err
 			}
-			shown++
+			if shown++; image.MIMEType != p.MediaType || int64(len(image.Data)) != p.Size {
+				recordOf(ctx).did("converted", p.Ref, p.MediaType, p.Size)
+			}
 			out = append(out, image)
 		}
 	}

@@ -44,7 +44,7 @@ func (h *Handler) newServer(session string) *server {
 		GetSessionID:       func() string { return session },
 		SetCacheable:       cached,
 	})
-	s.mcp.AddReceivingMiddleware(h.acting, s.listing)
+	s.mcp.AddReceivingMiddleware(h.acting, h.recording, s.listing)
 	s.addResources()
 	s.addPrompts()
 	s.refresh(context.Background())

@@ -19,8 +19,8 @@ const loggedTogether = 32
 
 // addLogged returns the statement that inserts n rows.
 func addLogged(rows int) string {
-	const row = "(?, ?, ?, ?, ?, ?)"
-	return "INSERT INTO gateway_log (owner, key, service, status, changed, body) VALUES " + row + strings.Repeat(", "+row, rows-1)
+	const row = "(?, ?, ?, ?, ?, ?, ?)"
+	return "INSERT INTO gateway_log (owner, key, service, server, status, changed, body) VALUES " + row + strings.Repeat(", "+row, rows-1)
 }
 
 func (t gatewayLog) Add(entries ...store.GatewayEntry) error {
@@ -31,12 +31,12 @@ func (t gatewayLog) Add(entries ...store.GatewayEntry) error {
 			rows = loggedTogether
 		}
 		for some := range slices.Chunk(group, rows) {
-			args := make([]any, 0, 6*rows)
+			args := make([]any, 0, 7*rows)
 			for _, e := range some {
 				if err := checkLogged(op, e); err != nil {
 					return err
 				}
-				args = append(args, t.owner, e.Key, e.Service, e.Status, e.Changed, string(e.Body))
+				args = append(args, t.owner, e.Key, e.Service, e.Server, e.Status, e.Changed, string(e.Body))
 			}
 			if _, err := t.insert(op, "", addLogged(rows), args...); err != nil {
 				return err
@@ -47,7 +47,7 @@ func (t gatewayLog) Add(entries ...store.GatewayEntry) error {
 }
 
 func checkLogged(op string, e store.GatewayEntry) error {
-	if err := checkText(op, "", e.Key, string(e.Service)); err != nil {
+	if err := checkText(op, "", e.Key, string(e.Service), e.Server); err != nil {
 		return err
 	}
 	if e.Body == nil {
@@ -62,7 +62,7 @@ func (t gatewayLog) List(q store.GatewayQuery) (items []store.GatewayEntry, next
 	if err != nil {
 		return nil, "", err
 	}
-	query, args := "SELECT n, key, service, status, changed, body FROM gateway_log WHERE owner = ?", []any{t.owner}
+	query, args := "SELECT n, key, service, server, status, changed, body FROM gateway_log WHERE owner = ?", []any{t.owner}
 	and := func(condition string, values ...any) {
 		query += " AND " + condition
 		args = append(args, values...)
@@ -80,6 +80,15 @@ func (t gatewayLog) List(q store.GatewayQuery) (items []store.GatewayEntry, next
 	if q.Service != "" {
 		and("service = ?", q.Service)
 	}
+	if q.Server != "" {
+		and("server = ?", q.Server)
+	}
+	switch q.Of {
+	case store.LogOfGateway:
+		and("server = ''")
+	case store.LogOfMCP:
+		and("server <> ''")
+	}
 	if q.MinStatus != 0 {
 		and("status >= ?", q.MinStatus)
 	}
@@ -90,7 +99,7 @@ func (t gatewayLog) List(q store.GatewayQuery) (items []store.GatewayEntry, next
 		and("changed = 1")
 	}
 	items, err = list(t.tx, op, "", query+" ORDER BY n DESC LIMIT ?", append(args, limit+1), func(rows *sql.Rows, e *store.GatewayEntry) error {
-		return rows.Scan(&e.Number, &e.Key, &e.Service, &e.Status, &e.Changed, (*jsonColumn)(&e.Body))
+		return rows.Scan(&e.Number, &e.Key, &e.Service, &e.Server, &e.Status, &e.Changed, (*jsonColumn)(&e.Body))
 	})
 	if err != nil {
 		return nil, "", err
@@ -103,7 +112,11 @@ func (t gatewayLog) List(q store.GatewayQuery) (items []store.GatewayEntry, next
 }
 
 func (t gatewayLog) Trim(newest int) error {
-	_, err := t.change("store.GatewayLog.Keep", "", `DELETE FROM gateway_log WHERE owner = ?1 AND n <= (
-		SELECT n FROM gateway_log WHERE owner = ?1 ORDER BY n DESC LIMIT 1 OFFSET ?2)`, t.owner, newest)
-	return err
+	for _, of := range []int{0, 1} {
+		if _, err := t.change("store.GatewayLog.Trim", "", `DELETE FROM gateway_log WHERE owner = ?1 AND (server = '') = ?3 AND n <= (
+			SELECT n FROM gateway_log WHERE owner = ?1 AND (server = '') = ?3 ORDER BY n DESC LIMIT 1 OFFSET ?2)`, t.owner, newest, of); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -208,7 +208,7 @@ CREATE TABLE gateway_log (
     status  INTEGER NOT NULL,
     changed INTEGER NOT NULL, -- 1: something of the request was changed
     body    TEXT    NOT NULL  -- JSON
-) STRICT;
+, server TEXT NOT NULL DEFAULT '') STRICT;
 CREATE INDEX gateway_log_by_owner ON gateway_log (owner, n);
 CREATE TABLE records (
     n      INTEGER PRIMARY KEY REFERENCES contexts (n) ON DELETE CASCADE,
@@ -469,3 +469,4 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (80, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (90, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (95, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (110, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (113, 1);

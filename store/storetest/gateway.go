@@ -14,7 +14,7 @@ import (
 func (c *check) requests(n int) (all []store.GatewayEntry) {
 	for i := range n {
 		all = append(all, store.GatewayEntry{
-			Key: []string{"", "ci", awkward}[i%3], Service: artel.ServiceID("s" + strconv.Itoa(i%2)), Status: 200 + 100*(i%4), Changed: i%5 == 0,
+			Key: []string{"", "ci", awkward}[i%3], Service: artel.ServiceID("s" + strconv.Itoa(i%2)), Server: []string{"", "browser", "files", ""}[i%4], Status: 200 + 100*(i%4), Changed: i%5 == 0,
 			Body: json.RawMessage(`{"i": ` + strconv.Itoa(i) + `}`),
 		})
 	}
@@ -65,6 +65,9 @@ func gatewayList(c *check) {
 		"all":       {store.GatewayQuery{}, func(store.GatewayEntry) bool { return true }},
 		"a key":     {store.GatewayQuery{Key: awkward}, func(e store.GatewayEntry) bool { return e.Key == awkward }},
 		"a service": {store.GatewayQuery{Service: "s1"}, func(e store.GatewayEntry) bool { return e.Service == "s1" }},
+		"a server":  {store.GatewayQuery{Server: "browser"}, func(e store.GatewayEntry) bool { return e.Server == "browser" }},
+		"requests":  {store.GatewayQuery{Of: store.LogOfGateway}, func(e store.GatewayEntry) bool { return e.Server == "" }},
+		"calls":     {store.GatewayQuery{Of: store.LogOfMCP}, func(e store.GatewayEntry) bool { return e.Server != "" }},
 		"statuses":  {store.GatewayQuery{MinStatus: 300, MaxStatus: 400}, func(e store.GatewayEntry) bool { return e.Status == 300 || e.Status == 400 }},
 		"changed":   {store.GatewayQuery{Changed: true}, func(e store.GatewayEntry) bool { return e.Changed }},
 		"together":  {store.GatewayQuery{Changed: true, Service: "s0", MaxStatus: 200}, func(e store.GatewayEntry) bool { return e.Changed && e.Service == "s0" && e.Status <= 200 }},
@@ -93,7 +96,9 @@ func gatewayKeep(c *check) {
 	c.update(func(tx store.Tx) error { return tx.GatewayLog.Trim(20) })
 	c.Same("entries after Keep of more", len(c.logged(store.GatewayQuery{})), 10)
 	c.update(func(tx store.Tx) error { return tx.GatewayLog.Trim(2) })
-	c.Same("entries after Keep", c.logged(store.GatewayQuery{}), []string{`{"i": 9}`, `{"i": 8}`})
+	c.Same("entries after Keep", c.logged(store.GatewayQuery{}), []string{`{"i": 9}`, `{"i": 8}`, `{"i": 7}`, `{"i": 6}`})
+	c.update(func(tx store.Tx) error { return tx.GatewayLog.Trim(1) })
+	c.Same("entries after Keep of one of each kind", c.logged(store.GatewayQuery{}), []string{`{"i": 9}`, `{"i": 8}`})
 	c.update(func(tx store.Tx) error { return tx.GatewayLog.Trim(0) })
 	c.Same("entries after Keep of none", len(c.logged(store.GatewayQuery{})), 0)
 }

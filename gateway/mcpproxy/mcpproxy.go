@@ -90,7 +90,7 @@ type Proxy struct {
 	pictures map[artel.Digest]bool // that were shown
 	listed   *listing              // nil: not known
 	host     client
-	serving  map[string]func()     // by id: ends a request that the proxy itself answers
+	serving  map[string]func() // by id: ends a request that the proxy itself answers
 }
 
 // An Upstream is a server to wrap.

@@ -15,6 +15,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store/rows"
 )
 
 //go:embed migrations/*.sql
@@ -114,8 +115,8 @@ const (
 
 func inGo() []*goose.Migration {
 	return []*goose.Migration{
-		goose.NewGoMigration(schemaIndexed, &goose.GoFunc{RunTx: indexAll}, nil),
-		goose.NewGoMigration(schemaNewest, &goose.GoFunc{RunTx: addHeads}, nil),
+		goose.NewGoMigration(schemaIndexed, &goose.GoFunc{RunTx: rows.IndexAll}, nil),
+		goose.NewGoMigration(schemaNewest, &goose.GoFunc{RunTx: rows.AddHeads}, nil),
 	}
 }
 

@@ -13,7 +13,8 @@
 // affects only its caller.
 //
 // The schema is in migrations/. Opening a file applies them, forward only;
-// steps that SQL cannot do are in search.go and newest.go. Searches use an
+// steps that SQL cannot do are in store/rows, like the statements that read and write
+// rows. Searches use an
 // index of parts of words, written in the same update as the message. Text is
 // stored byte for byte and must be UTF-8. Times are UTC with microseconds.
 // Several processes may open the same file.
@@ -39,6 +40,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
+	"github.com/artelhq/artel/store/rows"
 )
 
 // Memory is the path of a database in memory. Each Open makes a new empty one,
@@ -63,13 +65,14 @@ const (
 
 // Store is a database. It implements [store.Store].
 type Store struct {
-	unowned
+	rows.Store
+	dialect *rows.Dialect
 	path    string
 	options Options
 	db      *sql.DB
 	writer  *writer
-	readers *readers // nil in memory
-	lineage *lineage // nil in memory, where views may read what is never committed
+	readers *readers      // nil in memory
+	lineage *rows.Lineage // nil in memory, where views may read what is never committed
 
 	mu     sync.Mutex // guards closed and calls.Add
 	closed bool
@@ -77,9 +80,6 @@ type Store struct {
 }
 
 var _ store.Store = (*Store)(nil)
-
-// unowned implements [store.Unowned].
-type unowned struct{ store *Store }
 
 // Open opens the database at path and brings its schema up to date. It creates
 // a missing file with mode 0600 and missing directories with mode 0700. The
@@ -100,13 +100,13 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if o.Readers <= 0 {
 		o.Readers = 8
 	}
-	s := &Store{path: path, options: o}
-	s.unowned = unowned{s}
+	s := &Store{path: path, options: o, dialect: dialect()}
+	s.Store = rows.New(transactions{s})
 	if path != Memory {
 		if err := makeFile(path); err != nil {
 			return nil, artel.Errorf(artel.Unavailable, op, path, "cannot open the database: %w", err)
 		}
-		s.readers, s.lineage = newReaders(o.Readers), &lineage{}
+		s.readers, s.lineage = newReaders(o.Readers), &rows.Lineage{}
 	}
 	db, err := sql.Open("sqlite", s.dsn())
 	if err != nil {
@@ -158,7 +158,7 @@ func fileURI(path string) string {
 // begin counts a call in s.calls; the caller must call s.calls.Done.
 func (s *Store) begin(ctx context.Context, op string) error {
 	if err := ctx.Err(); err != nil {
-		return canceled(op, err)
+		return rows.Canceled(op, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,37 +169,18 @@ func (s *Store) begin(ctx context.Context, op string) error {
 	return nil
 }
 
-// View implements [store.Store].
-func (s *Store) View(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {
-	if owner == "" {
-		return noOwner("store.View")
-	}
-	return s.view(ctx, owner, func(t *tx) error { return fn(t.repositories()) })
-}
+// transactions implements [rows.DB].
+type transactions struct{ *Store }
 
-func (s *Store) view(ctx context.Context, owner artel.Owner, fn func(*tx) error) error {
-	const op = "store.View"
+func (s transactions) Read(ctx context.Context, op string, owner artel.Owner, fn func(*rows.Tx) error) error {
 	return s.read(ctx, op, func(c *session) error {
-		t := &tx{session: c, ctx: ctx, owner: owner}
-		defer t.end()
-		err := fn(t)
-		if err == nil && ctx.Err() != nil {
-			return canceled(op, ctx.Err())
-		}
-		return err
+		t := rows.Begin(ctx, &turn{session: c}, rows.Options{Owner: owner, Dialect: s.dialect, Lineage: s.lineage})
+		defer t.End()
+		return fn(t)
 	})
 }
 
-// Update implements [store.Store]. If ctx ends after fn has returned, Update
-// still waits for the commit and returns its result.
-func (s *Store) Update(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {
-	if owner == "" {
-		return noOwner("store.Update")
-	}
-	return s.update(ctx, owner, func(t *tx) error { return fn(t.repositories()) })
-}
-
-func (s *Store) update(ctx context.Context, owner artel.Owner, fn func(*tx) error) error {
+func (s transactions) Write(ctx context.Context, owner artel.Owner, fn func(*rows.Tx) error) error {
 	if err := s.begin(ctx, "store.Update"); err != nil {
 		return err
 	}
@@ -247,7 +228,7 @@ func (s *Store) read(ctx context.Context, op string, fn func(*session) error) er
 	}
 	c, err := s.readers.take(ctx)
 	if err != nil {
-		return canceled(op, err)
+		return rows.Canceled(op, err)
 	}
 	defer func() { s.readers.put(c) }()
 	if c == nil {
@@ -290,9 +271,8 @@ func (s *Store) openReader() (*session, error) {
 // interrupt with a rollback of the whole transaction, which may contain other
 // callers' updates. Contexts are checked between statements.
 type session struct {
-	conn    *sql.Conn
-	lineage *lineage
-	stmts   map[string]*sql.Stmt // those that return rows
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt // those that return rows
 
 	// The other statements go to the driver directly: what database/sql does for
 	// each call, so that connections can be shared, takes a third of the time of a
@@ -301,7 +281,8 @@ type session struct {
 	directs map[string]direct
 	args    []driver.NamedValue // reused
 
-	numbers numbers
+	numbers rows.Numbers
+	version int64 // of the data, when numbers were remembered
 }
 
 // A direct is a statement of the driver.
@@ -315,7 +296,7 @@ func (s *Store) openSession() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &session{lineage: s.lineage, conn: conn, stmts: map[string]*sql.Stmt{}, directs: map[string]direct{}}
+	c := &session{conn: conn, stmts: map[string]*sql.Stmt{}, directs: map[string]direct{}}
 	err = conn.Raw(func(own any) error {
 		var ok bool
 		if c.direct, ok = own.(driver.ConnPrepareContext); !ok {
@@ -345,7 +326,14 @@ func (c *session) prepare(query string) (*sql.Stmt, error) {
 // withPlainLimits makes SQLite plan a query without the value of its limit. If a
 // limit is a bare parameter, it prepares the statement again for each value, which
 // takes three times as long as reading a few rows.
-func withPlainLimits(query string) string { return strings.ReplaceAll(query, "LIMIT ?", "LIMIT ?+0") }
+func withPlainLimits(query string) string {
+	before, limit, found := strings.Cut(query, "LIMIT ?")
+	if !found {
+		return query
+	}
+	digits := len(limit) - len(strings.TrimLeft(limit, "0123456789"))
+	return before + "LIMIT ?" + limit[:digits] + "+0" + withPlainLimits(limit[digits:])
+}
 
 // prepareDirect returns a statement of the driver, and args as it takes them, which
 // are valid until the next call.
@@ -356,7 +344,7 @@ func (c *session) prepareDirect(query string, args []any) (direct, []driver.Name
 		if err != nil {
 			return direct{}, nil, err
 		}
-		st = direct{own, changedBy(query)}
+		st = direct{own, rows.ChangesNumbers(query)}
 		c.directs[query] = st
 	}
 	c.args = c.args[:0]
@@ -377,7 +365,7 @@ func (c *session) exec(query string, args ...any) (driver.Result, error) {
 		return nil, err
 	}
 	if st.changesNumbers {
-		c.numbers.forget()
+		c.numbers.Forget()
 	}
 	return st.Stmt.(driver.StmtExecContext).ExecContext(context.Background(), named)
 }
@@ -425,6 +413,20 @@ func (c *session) query(query string, args ...any) (*sql.Rows, error) {
 		return nil, err
 	}
 	return st.QueryContext(context.Background(), args...)
+}
+
+// refreshNumbers forgets the numbers if another connection has written. It is called
+// when no other can write any more.
+func (c *session) refreshNumbers() error {
+	if c.numbers.Empty() {
+		return nil
+	}
+	version, _, err := c.number("PRAGMA data_version")
+	if err != nil || version != c.version {
+		c.numbers.Forget()
+		c.version = version
+	}
+	return err
 }
 
 func (c *session) close() error {

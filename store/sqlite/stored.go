@@ -9,25 +9,6 @@ import (
 	"github.com/artelhq/artel"
 )
 
-type storage struct{ *tx }
-
-func (t storage) Used() (n int64, err error) {
-	_, err = t.row("store.Storage.Used", "", "SELECT bytes FROM stored WHERE owner = ?", []any{t.owner}, &n)
-	return n, err
-}
-
-func (t ledger) Stored() (map[artel.Owner]int64, error) {
-	all := map[artel.Owner]int64{}
-	err := t.rows("store.Ledger.Stored", "", "SELECT owner, bytes FROM stored WHERE bytes > 0", nil, func(rows *sql.Rows) error {
-		var owner artel.Owner
-		var n int64
-		err := rows.Scan(&owner, &n)
-		all[owner] = n
-		return err
-	})
-	return all, err
-}
-
 // The same counts as those of the triggers, computed from the rows.
 const (
 	recountBlobs = `SELECT owner, digest, count(*) AS uses, max(size) AS size FROM (

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store/rows"
 )
 
 // Limits of a batch.
@@ -68,7 +69,7 @@ func newWriter(s *Store) (*writer, error) {
 
 // update runs fn in a batch and waits for its commit, also if fn fails: it may have
 // failed by what it read of others in the batch, who may not be committed.
-func (w *writer) update(ctx context.Context, owner artel.Owner, fn func(*tx) error) error {
+func (w *writer) update(ctx context.Context, owner artel.Owner, fn func(*rows.Tx) error) error {
 	b, err := w.run(ctx, owner, fn)
 	if b == nil {
 		return err
@@ -79,7 +80,7 @@ func (w *writer) update(ctx context.Context, owner artel.Owner, fn func(*tx) err
 
 // run waits for the turn, runs fn in the open batch and returns the batch. With an
 // error, the batch is that of other updates, or nil if there are none.
-func (w *writer) run(ctx context.Context, owner artel.Owner, fn func(*tx) error) (_ *batch, err error) {
+func (w *writer) run(ctx context.Context, owner artel.Owner, fn func(*rows.Tx) error) (_ *batch, err error) {
 	const op = "store.Update"
 	if err := w.acquire(ctx, op); err != nil {
 		return nil, err
@@ -89,12 +90,13 @@ func (w *writer) run(ctx context.Context, owner artel.Owner, fn func(*tx) error)
 	if err != nil {
 		return nil, failure(op, "", err)
 	}
-	t := &tx{session: w.session, ctx: ctx, owner: owner, write: true, shared: b.updates > 0}
+	turn := &turn{session: w.session, shared: b.updates > 0}
+	t := rows.Begin(ctx, turn, rows.Options{Owner: owner, Write: true, Dialect: w.store.dialect, Numbers: &w.session.numbers, Lineage: w.store.lineage})
 	ok := false // stays false if fn panics or calls runtime.Goexit
 	defer func() {
-		t.end()
-		if !ok || t.broken != nil {
-			w.rollBack(t)
+		t.End()
+		if broken := t.Broken(); !ok || broken != nil {
+			w.rollBack(turn, broken)
 		}
 	}()
 	if err := fn(t); err != nil {
@@ -103,16 +105,15 @@ func (w *writer) run(ctx context.Context, owner artel.Owner, fn func(*tx) error)
 		}
 		return b, err
 	}
-	if t.broken != nil {
-		return nil, t.broken
+	if err := t.Broken(); err != nil {
+		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, canceled(op, err)
+		return nil, rows.Canceled(op, err)
 	}
-	if t.saved {
+	if turn.saved {
 		if _, err := w.session.exec("RELEASE one"); err != nil {
-			t.broken = failure(op, "", err)
-			return nil, t.broken
+			return nil, t.Break(failure(op, "", err))
 		}
 	}
 	b.updates++
@@ -155,14 +156,14 @@ func (w *writer) open() (*batch, error) {
 
 // rollBack removes the last update from the batch. If the database has failed, that
 // ends the batch.
-func (w *writer) rollBack(t *tx) {
+func (w *writer) rollBack(t *turn, broken error) {
 	switch {
-	case t.broken != nil:
-		w.abort(t.broken)
+	case broken != nil:
+		w.abort(broken)
 	case !t.shared:
 		w.abort(nil)
 	default:
-		w.session.numbers.forget()
+		w.session.numbers.Forget()
 		if err := t.undo(); err != nil {
 			w.abort(failure("store.Update", "", err))
 		}
@@ -185,7 +186,7 @@ func (w *writer) commit() {
 
 // abort rolls the batch back; its callers get err.
 func (w *writer) abort(err error) {
-	w.session.numbers.forget()
+	w.session.numbers.Forget()
 	if _, rerr := w.session.exec("ROLLBACK"); rerr != nil || err != nil {
 		w.closeSession()
 	}
@@ -221,7 +222,7 @@ func (w *writer) acquire(ctx context.Context, op string) error {
 			return nil
 		}
 		w.release()
-		return canceled(op, ctx.Err())
+		return rows.Canceled(op, ctx.Err())
 	case <-ctx.Done():
 	}
 	w.mu.Lock()
@@ -233,7 +234,7 @@ func (w *writer) acquire(ctx context.Context, op string) error {
 	if i < 0 { // the turn was given to this caller meanwhile
 		w.release()
 	}
-	return canceled(op, ctx.Err())
+	return rows.Canceled(op, ctx.Err())
 }
 
 // release passes the turn on. It commits first if the batch must not wait for the

@@ -64,16 +64,6 @@ func TestHeavyRulesAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestOneHarmlessRuleOnALongText: what is linear in the text is no reason.
-func TestOneHarmlessRuleOnALongText(t *testing.T) {
-	s := rule.New().Compile(rule.Config{Rules: []rule.Rule{{ID: "r", Find: "a", Replace: "b"}}})
-	text := strings.Repeat("a", 3_900_000)
-	out, err := s.Apply(t.Context(), rule.Display, []rule.Text{{Text: text, Role: artel.RoleUser}}, nil)
-	if err != nil || len(out.Problems) > 0 || out.Texts[0] != strings.Repeat("b", len(text)) {
-		t.Errorf("%v, %v", out.Problems, err)
-	}
-}
-
 // TestRulesEndWithTheirContext: a client that leaves ends the rule that is under
 // way.
 func TestRulesEndWithTheirContext(t *testing.T) {

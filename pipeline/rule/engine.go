@@ -34,6 +34,7 @@ func wallTime() time.Duration { return time.Duration(time.Now().UnixNano()) }
 // concurrent use.
 type Engine struct {
 	now func() time.Time
+	cpu func() time.Duration // time of the processor that the thread took
 
 	mu       sync.Mutex
 	patterns twoPartCache[patternKey, compiled]
@@ -71,7 +72,7 @@ const (
 
 // New returns an engine.
 func New() *Engine {
-	e := &Engine{now: time.Now}
+	e := &Engine{now: time.Now, cpu: threadTime}
 	e.patterns.limit = maxPatterns
 	e.results.limit = maxResults
 	return e
@@ -266,7 +267,7 @@ func (p *application) bindOne(r locatedRule) (boundRule, error) {
 	key, err := json.Marshal([]any{source, flags, replace, values, trim})
 	return boundRule{
 		replacement: replacement{
-			pattern: compiled, trim: trim,
+			pattern: compiled, trim: trim, cpu: p.engine.cpu,
 			template: parseTemplate(replace, values, compiled.groups, len(compiled.names) > 0),
 		},
 		locatedRule: r, digest: sha256.Sum256(key),
@@ -510,11 +511,11 @@ func (p *application) apply(ctx context.Context, i int, text string) (string, in
 	if p.total > buildTime {
 		return "", 0, errors.New(whyBuild)
 	}
-	runtime.LockOSThread() // threadTime is that of one thread
+	runtime.LockOSThread() // the time is that of one thread
 	defer runtime.UnlockOSThread()
-	begin, counted := threadTime(), time.Duration(0)
+	begin, counted := p.engine.cpu(), time.Duration(0)
 	spent := func(int) error {
-		d := threadTime() - begin
+		d := p.engine.cpu() - begin
 		p.spent[i] += d - counted
 		p.total += d - counted
 		counted = d

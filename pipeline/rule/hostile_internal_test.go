@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/artelhq/artel"
 )
 
 // TestRepetitionsAreNotWrittenOut: RE2 would take 126 MB and most of a second
@@ -67,5 +69,18 @@ func TestSearchesThatLookAhead(t *testing.T) {
 		case tt.most > 0 && (!errors.Is(err, tooMuch) || matches > tt.most):
 			t.Errorf("%s: stopped after %d matches, %v", tt.name, matches, err)
 		}
+	}
+}
+
+// TestOneHarmlessRuleOnALongText: what is linear in the text is no reason. The
+// time stands still, so that a slow machine is none either.
+func TestOneHarmlessRuleOnALongText(t *testing.T) {
+	e := New()
+	e.cpu = func() time.Duration { return 0 }
+	s := e.Compile(Config{Rules: []Rule{{ID: "r", Find: "a", Replace: "b"}}})
+	text := strings.Repeat("a", 3_900_000)
+	out, err := s.Apply(t.Context(), Display, []Text{{Text: text, Role: artel.RoleUser}}, nil)
+	if err != nil || len(out.Problems) > 0 || out.Texts[0] != strings.Repeat("b", len(text)) {
+		t.Errorf("%v, %v", out.Problems, err)
 	}
 }

@@ -69,8 +69,12 @@ It was Ann.
 `))
 	c := b.conversation()
 	b.send(c, run.Input{Text: "Go."})
+	said := "" // a listener that is quick gets the text in pieces
 	b.until(c, func(e artel.Event) bool {
-		return e.Type == artel.EventMessageDelta && strings.Contains(string(e.Data), "Half of it")
+		if e.Type == artel.EventMessageDelta && e.Within == "" {
+			said += payload[artel.MessageDelta](t, e).Text
+		}
+		return strings.HasSuffix(said, "Half of it")
 	})
 	l := b.config.Notifier.Listen(c)
 	defer l.Close()

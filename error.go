@@ -91,6 +91,10 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
+// CodeOutcomeUnknown is the code of an error of kind Unavailable after which it is not
+// known whether something was stored. Repeating the call may store it twice.
+const CodeOutcomeUnknown = "outcome_unknown"
+
 // CodeOf returns the first non-empty code in err's chain of [*Error] values, or
 // the name of its kind; "" for nil.
 func CodeOf(err error) string {

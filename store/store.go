@@ -5,12 +5,14 @@
 //
 // Begin with [Store]. All reads and writes happen in [Store.View] or
 // [Store.Update], which pass a [Tx] bound to one owner; rows of other owners
-// are invisible to it. Package store/sqlite implements the contract, and the
-// kit store/storetest tests implementations.
+// are invisible to it. Packages store/sqlite and store/postgres implement the
+// contract, and the kit store/storetest tests implementations.
 //
 // The package enforces no rules about what may follow what; callers do. It
 // guarantees that an Update is applied completely or not at all, that it is on
-// disk when Update returns, and that values share no memory with the store.
+// disk when Update returns, and that values share no memory with the store. Text
+// may hold any character, zero too, and is ordered by its bytes. Ids and names are
+// keys of indexes: up to 512 bytes of each are safe in every database.
 package store
 
 import (
@@ -35,11 +37,17 @@ type Store interface {
 	View(ctx context.Context, owner artel.Owner, fn func(Tx) error) error
 
 	// Update runs fn and commits its writes. It commits nothing if fn fails or
-	// panics, or if ctx ends before the commit. Updates are serial; several may
-	// share a commit. An error of fn is returned after the commit of what fn has
+	// panics, or if ctx ends before the commit. Updates of one conversation are
+	// serial, also those of several processes: from the first that fn reads or
+	// writes of a conversation, until the commit, no other update writes to it. A
+	// store may run updates of different conversations at the same time; what
+	// belongs to no conversation then decides by itself, as Settings.Put does by
+	// the revision, and Create and Put by kind Conflict. Several updates may share
+	// a commit. An error of fn is returned after the commit of what fn has
 	// read; if that fails, Update returns its error instead. fn may run more than
-	// once, so it must have no outside effects, and it must not call View or
-	// Update. It keeps all other updates waiting, so it reads and writes rows, and
+	// once, as to end a deadlock, so it must have no outside effects, and it must
+	// not call View or Update. With the code [artel.CodeOutcomeUnknown] it is not
+	// known whether the commit was made. fn may keep all other updates waiting, so it reads and writes rows, and
 	// does no work that grows with a text.
 	Update(ctx context.Context, owner artel.Owner, fn func(Tx) error) error
 

@@ -26,6 +26,12 @@ func (t conversations) create(op string, c artel.Conversation) error {
 	if err := checkConversation(op, c); err != nil {
 		return err
 	}
+	if t.Beside != "" {
+		var one int
+		if _, err := t.row(op, "", t.Beside, []any{t.owner}, &one); err != nil {
+			return err
+		}
+	}
 	_, err := t.change(op, string(c.ID),
 		"INSERT INTO conversations (owner, "+conversationColumns+`, folded_title, number)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, `+t.Number+")",

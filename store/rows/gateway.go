@@ -111,9 +111,9 @@ func (t gatewayLog) List(q store.GatewayQuery) (items []store.GatewayEntry, next
 }
 
 func (t gatewayLog) Trim(newest int) error {
-	for _, of := range []int{0, 1} {
-		if _, err := t.change("store.GatewayLog.Trim", "", `DELETE FROM gateway_log WHERE owner = ?1 AND (server = '') = ?3 AND n <= (
-			SELECT n FROM gateway_log WHERE owner = ?1 AND (server = '') = ?3 ORDER BY n DESC LIMIT 1 OFFSET ?2)`, t.owner, newest, of); err != nil {
+	for _, kind := range []string{"server = ''", "server <> ''"} {
+		if _, err := t.change("store.GatewayLog.Trim", "", "DELETE FROM gateway_log WHERE owner = ?1 AND "+kind+` AND n <= (
+			SELECT n FROM gateway_log WHERE owner = ?1 AND `+kind+" ORDER BY n DESC LIMIT 1 OFFSET ?2)", t.owner, newest); err != nil {
 			return err
 		}
 	}

@@ -4,8 +4,11 @@ package rows
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,37 +98,46 @@ func (s Store) Leftovers(ctx context.Context, before time.Time, remove bool) ([]
 	}
 }
 
-// removeLeftovers checks the candidates again inside an update, and removes those
-// that are still unnamed.
+// removeLeftovers checks the candidates again, in an update of each owner, while nothing
+// of that owner is written, and removes those that are still unnamed.
 func (s Store) removeLeftovers(ctx context.Context, op string, before time.Time, found []*orphan) (gone []*orphan, err error) {
+	wanted := map[artel.Owner]map[int64]bool{}
+	for _, c := range found {
+		if wanted[c.Owner] == nil {
+			wanted[c.Owner] = map[int64]bool{}
+		}
+		wanted[c.Owner][c.row] = true
+	}
 	first := *found[0]
 	first.row-- // the query is exclusive, so include the first
-	wanted := map[int64]bool{}
-	for _, c := range found {
-		wanted[c.row] = true
-	}
-	err = s.db.Write(ctx, Deployment, func(t *Tx) error {
-		page, err := t.orphans(op, before, first)
-		if err != nil {
-			return err
-		}
-		again := page[:0]
-		for _, c := range page {
-			if wanted[c.row] {
-				again = append(again, c)
-			}
-		}
-		if gone, err = t.unnamed(op, again); err != nil {
-			return err
-		}
-		for _, c := range gone {
-			if err := t.removeLeftover(op, c); err != nil {
+	for _, owner := range slices.Sorted(maps.Keys(wanted)) {
+		var left []*orphan
+		err := s.db.Write(ctx, owner, func(t *Tx) error {
+			if err := t.turn(op); err != nil {
 				return err
 			}
+			page, err := t.orphans(op, before, first)
+			if err != nil {
+				return err
+			}
+			page = slices.DeleteFunc(page, func(c *orphan) bool { return !wanted[owner][c.row] })
+			if left, err = t.unnamed(op, page); err != nil {
+				return err
+			}
+			for _, c := range left {
+				if err := t.removeLeftover(op, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return gone, err
 		}
-		return nil
-	})
-	return gone, err
+		gone = append(gone, left...)
+	}
+	slices.SortFunc(gone, func(a, b *orphan) int { return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.row, b.row)) })
+	return gone, nil
 }
 
 // removeLeftover keeps the row of the artifact, so that its id stays taken, and
@@ -174,7 +186,8 @@ func keyOf(id artel.ArtifactID) []byte {
 // minKey is the minimum length of a key that can be searched for.
 const minKey = 3
 
-// unnamed reads every text and returns the orphans of a page that none names.
+// unnamed reads every text, or those of the transaction's owner, and returns the orphans
+// of a page that none names.
 func (t *Tx) unnamed(op string, page []*orphan) (left []*orphan, err error) {
 	if len(page) == 0 {
 		return nil, nil
@@ -185,8 +198,15 @@ func (t *Tx) unnamed(op string, page []*orphan) (left []*orphan, err error) {
 		p, m := conversationKey{c.Owner, c.Conversation}, digestKey{c.Owner, c.Digest.Hex()}
 		here[p], meant[m] = append(here[p], c), append(meant[m], c)
 	}
+	var args []any
+	if t.owner != Deployment {
+		args = append(args, t.owner)
+	}
 	for _, query := range t.namingQueries() {
-		err := t.rows(op, "", query, nil, func(rows Row) error {
+		if t.owner != Deployment {
+			query += " AND owner = ?"
+		}
+		err := t.rows(op, "", query, args, func(rows Row) error {
 			var p conversationKey
 			var of artel.ArtifactID
 			var text sql.RawBytes

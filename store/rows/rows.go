@@ -60,6 +60,8 @@ type Dialect struct {
 	Now      string                           // a query for the time in microseconds; empty: that of the process
 	Number   string                           // the value of a new conversation's number
 	Some     func(table, where string) string // a condition for the rows of a table that a query with this WHERE, ORDER BY and LIMIT selects
+	Turn     string                           // a query with an owner, after which no other transaction has the owner's turn; empty if updates are serial
+	Beside   string                           // a query with an owner, after which no other transaction can get the turn; likewise
 	Grams    Grams
 }
 

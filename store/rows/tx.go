@@ -209,6 +209,21 @@ func (t *Tx) lock(op, table, id string) error {
 	return err
 }
 
+// turn gets the turn of the owner, for as long as the transaction lasts: the owner gets no
+// new conversation meanwhile, and those that exist are not written to by others.
+func (t *Tx) turn(op string) error {
+	if t.Turn == "" {
+		return nil
+	}
+	var one int
+	if _, err := t.row(op, "", t.Turn, []any{t.owner}, &one); err != nil {
+		return err
+	}
+	_, err := list(t, op, "", "SELECT number FROM conversations WHERE owner = ? ORDER BY id"+t.Lock, []any{t.owner},
+		func(rows Row, n *int64) error { return rows.Scan(n) })
+	return err
+}
+
 // asBytes returns a text column as bytes.
 func (t *Tx) asBytes(column string) string { return strings.ReplaceAll(t.Bytes, "%", column) }
 

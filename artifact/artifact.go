@@ -97,7 +97,7 @@ func New(s store.Store, b blob.Store, o Options) *Collection {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Collection{store: s, blobs: b, opt: o, derived: newDerivedTexts(), Quota: NewQuota(s, o.Quota)}
+	c := &Collection{store: s, blobs: b, opt: o, derived: newDerivedTexts(), Quota: NewQuota(s, o.Quota, o.Now)}
 	c.Versions, c.Uploads = &Versions{c}, &Uploads{c}
 	return c
 }

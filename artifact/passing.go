@@ -8,7 +8,8 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// Bytes of requests that nothing refers to, such as media on their way to a model, stay
+// Bytes of requests that nothing refers to, such as media on their way to a model and
+// uploads of requests that broke off, stay
 // in the blob store until they are swept, at most two days later. They do not count as
 // stored; but within that time an owner's have at most the limit again. This is kept in
 // memory: a restart forgets it.

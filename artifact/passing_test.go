@@ -15,7 +15,7 @@ import (
 // TestPassing: bytes that nothing refers to have at most the limit within two days, each
 // digest once; what is kept counts no longer, and no owner counts for another.
 func TestPassing(t *testing.T) {
-	q := artifact.NewQuota(nil, 1000)
+	q := artifact.NewQuota(nil, 1000, time.Now)
 	start := time.Date(2026, 1, 1, 10, 30, 0, 0, time.UTC)
 	digest := func(n byte) artel.Digest { return artel.NewDigest([32]byte{n}) }
 	admits := func(owner artel.Owner, at time.Duration, want bool) time.Duration {

@@ -37,7 +37,7 @@ func (f *Full) Error() string {
 		needs = phrase.Size(f.Needs)
 	}
 	if f.Passing > 0 {
-		return fmt.Sprintf("media in your requests of the last two days take %s on disk, as much as your %s of storage (limits.user.storage); they are removed by and by: try again in %v, or ask an administrator for a larger limit", phrase.Size(f.Used), phrase.Size(f.Limit), f.Passing.Round(time.Minute))
+		return fmt.Sprintf("media in your requests and uploads that broke off in the last two days take %s on disk, as much as your %s of storage (limits.user.storage); they are removed by and by: try again in %v, or ask an administrator for a larger limit", phrase.Size(f.Used), phrase.Size(f.Limit), f.Passing.Round(time.Minute))
 	}
 	if f.Reserved {
 		return fmt.Sprintf("%s of your %s of storage (limits.user.storage) are used, and other uploads of yours have reserved the rest: %s more may fit when they have ended; try again in a few seconds", phrase.Size(f.Used), phrase.Size(f.Limit), needs)
@@ -78,6 +78,7 @@ func full(op string, f Full) error {
 type Quota struct {
 	store store.Store
 	limit int64
+	now   func() time.Time
 
 	mu      sync.Mutex
 	owners  map[artel.Owner]*reserved
@@ -93,11 +94,11 @@ type reserved struct {
 }
 
 // NewQuota returns a Quota of as many bytes for each owner; nil for 0.
-func NewQuota(s store.Store, limit int64) *Quota {
+func NewQuota(s store.Store, limit int64, now func() time.Time) *Quota {
 	if limit <= 0 {
 		return nil
 	}
-	return &Quota{store: s, limit: limit, owners: map[artel.Owner]*reserved{}, passing: map[artel.Owner]*passing{}}
+	return &Quota{store: s, limit: limit, now: now, owners: map[artel.Owner]*reserved{}, passing: map[artel.Owner]*passing{}}
 }
 
 // Limit is the limit in bytes; 0: none.
@@ -134,9 +135,10 @@ type reservation struct {
 	q     *Quota
 	owner artel.Owner
 
-	mu    sync.Mutex
-	left  int64
-	grown int64 // beyond what was reserved first
+	mu     sync.Mutex
+	left   int64
+	grown  int64 // beyond what was reserved first
+	staged map[artel.Digest]int64
 }
 
 type reservationKey struct{}
@@ -148,12 +150,19 @@ type reservationKey struct{}
 // cannot fit. If it would fit but for other uploads of the owner, Reserve waits for
 // them, and is refused only if they succeed; after a minute, the error says that it may
 // be tried again.
+//
+// Uploads that are complete when a request breaks off belong to nothing. At the release,
+// they count as passing, and Reserve refuses owners whose passing bytes have reached the
+// limit, so that broken requests cannot fill the disk.
 func (q *Quota) Reserve(ctx context.Context, size, spare int64) (_ context.Context, release func(), err error) {
 	const op = "artifact.Quota.Reserve"
 	if q == nil || size == 0 {
 		return ctx, func() {}, nil
 	}
 	owner := artel.OwnerOf(ctx)
+	if err := q.AdmitPassing(owner, q.now()); err != nil {
+		return nil, nil, err
+	}
 	r := q.enter(owner)
 	defer func() {
 		if err != nil {
@@ -170,6 +179,7 @@ func (q *Quota) Reserve(ctx context.Context, size, spare int64) (_ context.Conte
 		if freed == nil {
 			one := &reservation{q: q, owner: owner, left: amount}
 			release := sync.OnceFunc(func() {
+				one.abandon(context.WithoutCancel(ctx))
 				one.mu.Lock()
 				defer one.mu.Unlock()
 				q.leave(owner, r, amount+one.grown)
@@ -183,6 +193,40 @@ func (q *Quota) Reserve(ctx context.Context, size, spare int64) (_ context.Conte
 		case <-patience.C:
 			return nil, nil, full(op, Full{Used: used, Limit: q.limit, Needs: size, Reserved: true})
 		}
+	}
+}
+
+// keep remembers the bytes of an upload until the release.
+func (one *reservation) keep(d artel.Digest, size int64) {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.staged == nil {
+		one.staged = map[artel.Digest]int64{}
+	}
+	one.staged[d] = size
+}
+
+// abandon counts the uploads that nothing refers to as passing.
+func (one *reservation) abandon(ctx context.Context) {
+	one.mu.Lock()
+	staged := one.staged
+	one.mu.Unlock()
+	if len(staged) == 0 {
+		return
+	}
+	q := one.q
+	_ = q.store.View(ctx, one.owner, func(tx store.Tx) error { // what cannot be looked up counts
+		for d := range staged {
+			if held, err := tx.Storage.Holds(d); err != nil {
+				return err
+			} else if held {
+				delete(staged, d)
+			}
+		}
+		return nil
+	})
+	for d, size := range staged {
+		q.Passed(one.owner, d, size, q.now())
 	}
 }
 

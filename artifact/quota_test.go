@@ -271,7 +271,7 @@ func (usedStore) View(_ context.Context, _ artel.Owner, fn func(store.Tx) error)
 // it may be tried again; one that leaves waits no longer.
 func TestQuotaWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := artifact.NewQuota(usedStore{}, 1000)
+		q := artifact.NewQuota(usedStore{}, 1000, time.Now)
 		ctx := artel.WithOwner(t.Context(), "ann")
 		_, release, err := q.Reserve(ctx, 600, 0)
 		if err != nil {

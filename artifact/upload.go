@@ -46,6 +46,9 @@ func (c *Collection) stage(ctx context.Context, r io.Reader, h media.Hint) (Stag
 	if err != nil {
 		return Staged{}, err
 	}
+	if one, ok := ctx.Value(reservationKey{}).(*reservation); ok {
+		one.keep(kept.Digest, kept.Size)
+	}
 	s := Staged{Info: sniffer.Info(), Digest: kept.Digest, Filename: h.Filename}
 	s.Info.Size = kept.Size
 	b, err := c.blobs.Open(ctx, kept.Digest)

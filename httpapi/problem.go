@@ -147,10 +147,12 @@ func (f *server) problem(ctx context.Context, err error) error {
 func fullProblem(e *artifact.Full) error {
 	p := newProblem(http.StatusRequestEntityTooLarge, artifact.CodeStorage, e.Error())
 	p.Storage = &app.StorageUse{Used: e.Used, Limit: e.Limit}
-	if !e.Reserved {
+	if e.RetryAfter() == 0 {
 		return p
 	}
-	p.Status, p.Title = http.StatusTooManyRequests, http.StatusText(http.StatusTooManyRequests)
+	if e.Reserved {
+		p.Status, p.Title = http.StatusTooManyRequests, http.StatusText(http.StatusTooManyRequests)
+	}
 	return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {strconv.Itoa(int(e.RetryAfter() / time.Second))}})
 }
 

@@ -2,6 +2,8 @@
 
 package store
 
+import "github.com/artelhq/artel"
+
 // CountedChanges is the length of the changes of an edit, as they are stored, up to
 // which they do not count towards [Storage.Used], so that a small edit writes no
 // other row than its own.
@@ -15,4 +17,6 @@ type Storage interface {
 	// not yet purged. Renditions, messages, events and records do not count. The cost
 	// does not depend on what is stored.
 	Used() (int64, error)
+	// Holds reports whether a blob is among those bytes.
+	Holds(d artel.Digest) (bool, error)
 }

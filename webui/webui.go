@@ -28,6 +28,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -391,6 +392,9 @@ func (ui *handler) explain(r *http.Request, err error) (int, string) {
 		}
 		if e.Reserved {
 			key, status = phrase.PageStorageReserved, http.StatusTooManyRequests
+		}
+		if e.Passing > 0 {
+			return status, locale(r).Say(phrase.PageStoragePassing, map[string]any{"Used": phrase.Size(e.Used), "Limit": phrase.Size(e.Limit), "Hours": int(math.Ceil(e.Passing.Hours()))})
 		}
 		return status, locale(r).Say(key, map[string]any{"Used": phrase.Size(e.Used), "Limit": phrase.Size(e.Limit), "Needs": phrase.Size(e.Needs)})
 	}

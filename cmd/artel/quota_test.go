@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -146,5 +148,67 @@ func TestByteSize(t *testing.T) {
 		if err := yaml.Unmarshal([]byte("size: "+text), &got); err == nil {
 			t.Errorf("%s is %d", text, got.Size)
 		}
+	}
+}
+
+// TestUploadsThatBreakOff: files that are complete when a client breaks off its form are on
+// the disk and belong to nothing. They count until they are swept, so that the disk of a
+// user who does this again and again has at most the limit more; an upload that is
+// completed does not count twice, and other users are not refused.
+func TestUploadsThatBreakOff(t *testing.T) {
+	const limit = 100_000
+	g := newGuarded(t, access.Options{Mode: access.Required}, func(c *config) { c.Limits.User.Storage = limit })
+	admin := g.setUp()
+	bob := g.user(admin, "bob@example.org", "member")
+	as := func(cookie string) []string { return []string{"Cookie", cookie, "Origin", g.http.URL} }
+	conversation := func(cookie string) string {
+		var c struct{ ID string }
+		g.must(&c, "POST", "/api/v1/conversations", "{}", as(cookie)...)
+		return "/api/v1/conversations/" + c.ID + "/artifacts"
+	}
+	whole := func(cookie, path string, seed byte) (*http.Response, string) {
+		return g.ask("POST", path+"?filename=a.bin", noText(30_000, seed), append(as(cookie), "Content-Type", "application/octet-stream")...)
+	}
+	path := conversation(bob)
+	if resp, text := whole(bob, path, 200); resp.StatusCode != http.StatusCreated {
+		t.Fatalf("an upload: %s %s", resp.Status, text)
+	}
+	address, err := url.Parse(g.http.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// breakOff sends a file and the beginning of another, and no more.
+	breakOff := func(seed byte) string {
+		c, err := net.Dial("tcp", address.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		part := func(content string) string {
+			return "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x.bin\"\r\n\r\n" + content
+		}
+		body := part(noText(30_000, seed)) + "\r\n" + part(noText(1_000, seed))
+		_, _ = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\nCookie: %s\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n%s", path, address.Host, g.http.URL, bob, len(body)+1_000, body)
+		_ = c.(*net.TCPConn).CloseWrite()
+		b, _ := io.ReadAll(c) // the end of the request
+		return string(b)
+	}
+	admitted := 0
+	for seed := byte(1); seed < 20; seed++ {
+		text := breakOff(seed)
+		if strings.Contains(text, "uploads that broke off") {
+			break
+		}
+		admitted++
+	}
+	if admitted < 3 || admitted > 4 { // of 30,000 bytes with a limit of 100,000
+		t.Errorf("%d broken requests of 30,000 bytes were admitted", admitted)
+	}
+	resp, text := whole(bob, path, 201)
+	if resp.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(text, "uploads that broke off") || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("afterwards: %s %s, Retry-After %q", resp.Status, text, resp.Header.Get("Retry-After"))
+	}
+	if resp, text := whole(admin, conversation(admin), 202); resp.StatusCode != http.StatusCreated {
+		t.Errorf("another user: %s %s", resp.Status, text)
 	}
 }

@@ -11,6 +11,11 @@ func (t storage) Used() (n int64, err error) {
 	return n, err
 }
 
+func (t storage) Holds(d artel.Digest) (bool, error) {
+	var uses int
+	return t.row("store.Storage.Holds", string(d), "SELECT uses FROM stored_blobs WHERE owner = ? AND digest = ?", []any{t.owner, d}, &uses)
+}
+
 func (t ledger) Stored() (map[artel.Owner]int64, error) {
 	all := map[artel.Owner]int64{}
 	err := t.rows("store.Ledger.Stored", "", "SELECT owner, bytes FROM stored WHERE bytes > 0", nil, func(rows Row) error {

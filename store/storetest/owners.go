@@ -65,6 +65,13 @@ func (r rows) lists() map[string]func(store.Tx) (int, error) {
 			return len(items), err
 		},
 		"Storage.Used": func(tx store.Tx) (int, error) { n, err := tx.Storage.Used(); return int(min(n, 1)), err },
+		"Storage.Holds": func(tx store.Tx) (int, error) {
+			held, err := tx.Storage.Holds(r.digest)
+			if held {
+				return 1, err
+			}
+			return 0, err
+		},
 		"Files.List": func(tx store.Tx) (int, error) {
 			items, err := tx.Files.List(store.FileQuery{Now: r.created, Limit: 9})
 			return len(items), err

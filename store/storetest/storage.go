@@ -24,6 +24,14 @@ func (c *check) used(what string, owner artel.Owner, want int64) {
 	})
 }
 
+func (c *check) holds(what string, owner artel.Owner, d artel.Digest, want bool) {
+	c.Must("view", c.s.View(c.Context(), owner, func(tx store.Tx) error {
+		got, err := tx.Storage.Holds(d)
+		c.Same("holds "+what, got, want)
+		return err
+	}))
+}
+
 // storageBlobs: equal bytes count once, until nothing holds them.
 func storageBlobs(c *check) {
 	c.used("of nothing", me, 0)
@@ -49,6 +57,9 @@ func storageBlobs(c *check) {
 		c.Same("inside the update", n, size)
 		return err
 	})
+	c.holds("a picture", me, numbered(1), true)
+	c.holds("a picture that another owner has", them, numbered(1), false)
+	c.holds("what nothing refers to", me, numbered(2), false)
 	c.used("of one picture twice", me, size)
 	c.used("of another owner", them, 0)
 	file := store.File{ID: "f", Holder: "program", Digest: picture.Digest, Info: picture.MediaInfo, CreatedAt: c.now}
@@ -58,6 +69,7 @@ func storageBlobs(c *check) {
 	c.used("with two files", me, size+50)
 	c.Must("a file of another owner", c.s.Update(c.Context(), them, func(tx store.Tx) error { return tx.Files.Create(file) }))
 	c.used("of another owner with the file", them, size)
+	c.holds("the bytes of a file", them, numbered(1), true)
 	failed := errors.New("not kept")
 	if err := c.s.Update(c.Context(), me, func(tx store.Tx) error {
 		if err := tx.Files.Delete("f", c.now); err != nil {

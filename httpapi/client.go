@@ -404,6 +404,9 @@ func (c *Client) send(req *http.Request) (*http.Response, error) {
 		if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 			return nil, c.unreachable("the certificate of %s is not trusted: %w; install the CA that signed it on this machine, or on Linux set SSL_CERT_FILE to its PEM file", c.base, bad.Err)
 		}
+		if e, ok := errors.AsType[*artel.Error](err); ok && artel.KindOf(e) == artel.Conflict {
+			return nil, e // of a transport that asks no server
+		}
 		return nil, c.unreachable("no server answers: %w", err)
 	}
 	if resp.StatusCode < 300 {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,7 +34,8 @@ import (
 //
 //  1. the server given by --server, ARTEL_URL or ARTEL_SERVER;
 //  2. otherwise the server that uses the data directory, on this machine, which is
-//     found by its address file;
+//     found by its address file; without --data, ARTEL_DATA and ./artel-data it is that of
+//     the only "artel serve" of this user that runs (running.go), else the user's own;
 //  3. otherwise one inside this process, on a loopback port, which other commands
 //     then find in the same way. When it ends, one of them opens the data directory.
 
@@ -51,11 +53,7 @@ type address struct {
 // publishAddress writes the address file, which is removed when the server closes.
 func (s *server) publishAddress(data, scheme string, at net.Addr) {
 	path := filepath.Join(data, addressFile)
-	host := s.config.setupHost(at)
-	if a, ok := at.(*net.TCPAddr); ok && a.IP.IsUnspecified() {
-		host = fmt.Sprintf("127.0.0.1:%d", a.Port)
-	}
-	text, err := json.Marshal(address{URL: scheme + host + s.config.prefix(), PID: os.Getpid(), Version: version})
+	text, err := json.Marshal(address{URL: s.addressFor(scheme, at), PID: os.Getpid(), Version: version})
 	if err == nil {
 		err = keepFile(path, append(text, '\n'))
 	}
@@ -64,6 +62,15 @@ func (s *server) publishAddress(data, scheme string, at net.Addr) {
 		return
 	}
 	s.close = append(s.close, func() error { return removeFile(path) })
+}
+
+// addressFor returns the address of this server for commands on this machine.
+func (s *server) addressFor(scheme string, at net.Addr) string {
+	host := s.config.setupHost(at)
+	if a, ok := at.(*net.TCPAddr); ok && a.IP.IsUnspecified() {
+		host = fmt.Sprintf("127.0.0.1:%d", a.Port)
+	}
+	return scheme + host + s.config.prefix()
 }
 
 func removeFile(path string) error {
@@ -136,11 +143,9 @@ func (g *globals) attach(ctx context.Context, o attachOptions) (*attachment, err
 		alone := http.DefaultTransport.(*http.Transport).Clone()
 		alone.DisableKeepAlives = true
 		f.next = alone
-		var err error
-		if f.data, err = dataDirectory(o.data); err != nil {
+		if err := f.choose(ctx, o); err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(f.errs, "artel: the data directory is %s\n", f.data)
 	}
 	at, err := f.server(ctx)
 	if err != nil {
@@ -152,6 +157,27 @@ func (g *globals) attach(ctx context.Context, o attachOptions) (*attachment, err
 	}
 	client := &http.Client{Transport: f}
 	return &attachment{client: httpapi.NewClient(at, client).WithToken(f.token), http: client, url: at, close: f.stop}, nil
+}
+
+// choose finds the data directory.
+func (f *follower) choose(ctx context.Context, o attachOptions) (err error) {
+	if f.data, err = dataDirectory(o.data); err != nil {
+		return err
+	}
+	if _, missing := os.Stat(defaultData); o.data == "" && missing != nil {
+		found := liveServers(ctx)
+		own := slices.ContainsFunc(found, func(s runningServer) bool { return s.Data == f.data })
+		switch {
+		case len(found) > 1 && !own:
+			return errSeveral(found)
+		case len(found) == 1 && !own:
+			f.data, f.served = found[0].Data, true
+			fmt.Fprintf(f.errs, "artel: using the server of this user at %s; its data directory is %s\n", found[0].URL, f.data)
+			return nil
+		}
+	}
+	fmt.Fprintf(f.errs, "artel: the data directory is %s\n", f.data)
+	return nil
 }
 
 // dataDirectory returns the absolute path of the data directory: the given one, else
@@ -201,6 +227,7 @@ type follower struct {
 	data   string
 	prefix string // of the paths of requests: that of the first server
 	fixed  bool   // the server is never replaced
+	served bool   // the data directory is that of an "artel serve", and is not opened here
 	errs   io.Writer
 	global *globals
 
@@ -298,12 +325,16 @@ func (f *follower) server(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	ctx, enough := context.WithTimeoutCause(ctx, attachWait, artel.Errorf(artel.Conflict, "attach", f.data,
-		"another process uses this data directory and is no server that can be reached (an artel gc, a server of an earlier version, or one whose certificate does not name this machine); wait for it, or give --server or ARTEL_URL"))
+	late := artel.Errorf(artel.Conflict, "attach", f.data,
+		"another process uses this data directory and is no server that can be reached (an artel gc, a server of an earlier version, or one whose certificate does not name this machine); wait for it, or give --server or ARTEL_URL")
+	if f.served {
+		late = artel.Errorf(artel.Unavailable, "attach", f.data, "the server of this data directory has ended; start it again, or restart this command to use another")
+	}
+	ctx, enough := context.WithTimeoutCause(ctx, attachWait, late)
 	defer enough()
 	for {
 		at, err := f.find(ctx)
-		if err == nil && at == "" {
+		if err == nil && at == "" && !f.served {
 			at, err = f.open(ctx)
 		}
 		if err != nil || at != "" {

@@ -107,6 +107,7 @@ type config struct {
 	lines []int  // line numbers of the entries of services, if known
 
 	withheld []string // keys that are not used, because the file is not trusted
+	running  string   // folder in which the server names itself for commands of its user; "": none
 }
 
 // minShown is the smallest inline limit: the notice about a long result needs

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -145,19 +147,28 @@ func (f loginFolder) remove(server string) error {
 }
 
 // address returns the server of a command: that of --server, ARTEL_URL or ARTEL_SERVER,
-// else that of the last login, else the one on this machine.
-func (g *globals) address() string {
+// else that of the last login, else the one of this user that runs, else the one on this
+// machine's usual port. The error is of several that run, none on that port.
+func (g *globals) address() (string, error) {
 	if g.server != "" {
-		return g.server
+		return g.server, nil
 	}
 	if f, err := logins(); err == nil {
 		if at, err := f.current(); err == nil && at != "" {
-			return at
+			return at, nil
 		} else if err != nil {
 			fmt.Fprintln(os.Stderr, "artel: "+err.Error())
 		}
 	}
-	return localServer
+	found := liveServers(context.Background())
+	if len(found) == 0 || slices.ContainsFunc(found, func(s runningServer) bool { return s.URL == localServer }) {
+		return localServer, nil
+	}
+	if len(found) > 1 {
+		return "", errSeveral(found)
+	}
+	fmt.Fprintf(os.Stderr, "artel: using the server of this user at %s (%s)\n", found[0].URL, found[0].Data)
+	return found[0].URL, nil
 }
 
 // tokenFor returns the token to send to a server: that of ARTEL_TOKEN, else that of the

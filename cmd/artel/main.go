@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
@@ -45,8 +46,8 @@ func execute(ctx context.Context, args []string) int {
 	if err == nil {
 		return 0
 	}
-	at, _ := root.PersistentFlags().GetString("server") // it exists
-	fmt.Fprintln(os.Stderr, "artel: "+withLogin(err, (&globals{server: at}).address()).Error())
+	at, _ := root.PersistentFlags().GetString("server") // it exists, and has the server that was asked
+	fmt.Fprintln(os.Stderr, "artel: "+withLogin(err, at).Error())
 	return exitCode(err)
 }
 
@@ -104,7 +105,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
-	flags.StringVar(&g.server, "server", envOr("ARTEL_URL", os.Getenv("ARTEL_SERVER")), "address of the server (default: that of the last artel login, else "+localServer+")")
+	flags.StringVar(&g.server, "server", envOr("ARTEL_URL", os.Getenv("ARTEL_SERVER")), "address of the server (default: that of the last artel login, else the only one of this user that runs, else "+localServer+")")
 	flags.BoolVar(&g.json, "json", false, "print JSON")
 	flags.StringVar(&g.config, "config", os.Getenv("ARTEL_CONFIG"), "configuration file (default ./artel.yaml if it exists and is trusted)")
 	root.AddCommand(
@@ -146,7 +147,11 @@ func versionCommand(g *globals) *cobra.Command {
 
 // client returns a client of the server of commands, with the token for it.
 func (g *globals) client() *httpapi.Client {
-	at := g.address()
+	at, err := g.address()
+	if err != nil {
+		return httpapi.NewClient(localServer, &http.Client{Transport: refusing{err}})
+	}
+	g.server = at
 	return httpapi.NewClient(at, nil).WithToken(tokenFor(at))
 }
 

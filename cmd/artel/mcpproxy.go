@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/gateway/mcpproxy"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/internal/fetch"
@@ -66,6 +67,11 @@ What is kept is in a conversation named "MCP" and the name of the server, on the
 			return usageError{err}
 		}
 		kept := &keptFiles{title: "MCP " + o.Name, attach: func(ctx context.Context) (*attachment, error) { return g.attach(ctx, attach()) }}
+		calls := &reporter{log: o.Log, server: func(ctx context.Context) *httpapi.Client { return g.existing(ctx, attach()) }}
+		o.OnCall = func(ctx context.Context, e gatewaylog.GatewayEntry) {
+			e.MCP.Conversation = kept.known()
+			calls.add(ctx, e)
+		}
 		ctx, stop := context.WithCancel(cmd.Context())
 		var background sync.WaitGroup
 		unmapProgram() // what every start runs
@@ -73,6 +79,7 @@ What is kept is in a conversation named "MCP" and the name of the server, on the
 		err = mcpproxy.New(up, kept, o).ServeLines(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
 		stop()
 		background.Wait()
+		calls.close(attach().explicit)
 		return errors.Join(err, kept.close())
 	}
 	return cmd
@@ -248,6 +255,13 @@ func (k *keptFiles) Open(ctx context.Context, d artel.Digest) (io.ReadCloser, er
 		return nil, err
 	}
 	return c.Open(ctx, artel.BlobRef(d))
+}
+
+// known returns the conversation if one is used; otherwise "".
+func (k *keptFiles) known() artel.ConversationID {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.into
 }
 
 func (k *keptFiles) close() error {

@@ -67,6 +67,10 @@ configuration. Without any, the built-in demo answers.`,
 			if conf.path != "" {
 				log.Info("configuration: the file is read", "file", conf.path, "trusted", len(conf.withheld) == 0)
 			}
+			if conf.running, err = runningServers(); err != nil {
+				conf.running = ""
+				log.Warn("commands in other folders cannot find this server without --server: there is no configuration directory", "err", err)
+			}
 			o := serverOptions{data: data, config: conf, demoDelay: demoDelay, standby: standby, log: log, access: who}
 			if scenario != "" {
 				if o.scenario, err = readScenario(scenario); err != nil {
@@ -125,6 +129,9 @@ func (s *server) announce(at net.Addr, o serverOptions, ready func(url, setup st
 		setup = scheme + o.config.setupHost(at) + o.config.prefix() + setupPath(s.app.Access.NewSetupCode())
 	}
 	s.publishAddress(o.data, scheme, at)
+	if o.config.running != "" {
+		s.publishRunning(o.config.running, o.data, s.addressFor(scheme, at), s.secret)
+	}
 	ready(scheme+reachable(at)+o.config.prefix(), setup)
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	stdlog "log"
@@ -64,6 +65,7 @@ type server struct {
 	config    config
 	http      *http.Client // to model services
 	tls       *encryption  // nil: none
+	secret    string       // that proves to commands that this server is the one in its file; "": none
 	log       *slog.Logger
 	reap      func(context.Context) // deletes uploaded files at services after they are deleted here, until the context ends
 	close     []func() error        // in opening order
@@ -228,7 +230,10 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if s.tls != nil {
 		known = remembered(known)
 	}
-	s.handler = httpapi.FromProxies(s.metrics.HTTP(content.Handler(httpapi.GuardAllowing(httpapi.Paced(withID(known)), origins.Allow, o.config.Hosts...)), faceOf), proxies, prefix)
+	if o.config.running != "" {
+		s.secret = rand.Text()
+	}
+	s.handler = httpapi.FromProxies(s.metrics.HTTP(content.Handler(httpapi.GuardAllowing(httpapi.Paced(withID(proving(s.secret, known))), origins.Allow, o.config.Hosts...)), faceOf), proxies, prefix)
 	return nil
 }
 

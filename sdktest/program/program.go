@@ -42,7 +42,7 @@ func StartAt(t testing.TB, root, config, address string) (url, setup string) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	serve := exec.CommandContext(ctx, binary, "serve", "--addr", address, "--data", filepath.Join(dir, "data"), "--config", file)
-	serve.Env = append(os.Environ(), "OLLAMA_HOST=127.0.0.1:1", "OPENAI_API_KEY=", "ANTHROPIC_API_KEY=", "GEMINI_API_KEY=", "OPENROUTER_API_KEY=")
+	serve.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir, "OLLAMA_HOST=127.0.0.1:1", "OPENAI_API_KEY=", "ANTHROPIC_API_KEY=", "GEMINI_API_KEY=", "OPENROUTER_API_KEY=")
 	serve.Cancel = func() error { return serve.Process.Signal(os.Interrupt) }
 	var log strings.Builder
 	serve.Stderr = &log

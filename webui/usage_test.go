@@ -66,7 +66,7 @@ func TestLimitsAreTold(t *testing.T) {
 	for code, want := range map[string]string{artel.CodeLimitTurns: "limit of model calls", artel.CodeLimitCost: "cost limit", artel.CodeLimitTime: "time limit", artel.CodeLimitCostUnknown: "price of this model is not known"} {
 		hint := "Send a message to continue"
 		if code == artel.CodeLimitCostUnknown {
-			hint = "Set the price"
+			hint = "sets the price on the page Services"
 		}
 		err := s.store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error {
 			r, err := tx.Runs.Get(turns[0].Run)

@@ -15,7 +15,7 @@ import (
 // must not be repeated.
 func (r *run) cutOff(c artel.ToolCall) (tool.Result, bool) {
 	edited, cut := r.in.CutOff[c.ID]
-	if !cut {
+	if !cut || r.in.Env.Host != nil && r.in.Env.Host.Kept(c.ID) != nil {
 		return tool.Result{}, false
 	}
 	repeat := r.tools.Of(c.Name).Repeat

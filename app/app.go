@@ -119,6 +119,7 @@ type App struct {
 	Conversations *Conversations
 	Runs          *run.Runs
 	Permissions   *run.Permissions
+	Elicitations  *run.Elicitations
 	Previews      *run.Previews
 	Events        *Events
 	Messages      *Messages
@@ -164,6 +165,7 @@ func New(c Config) (*App, error) {
 		Conversations: &Conversations{k},
 		Runs:          k.runs,
 		Permissions:   run.NewPermissions(k.runs),
+		Elicitations:  run.NewElicitations(k.runs),
 		Previews:      run.NewPreviews(k.runs),
 		Events:        &Events{k},
 		Messages:      &Messages{k},

@@ -21,6 +21,11 @@ func (c *Client) Decide(ctx context.Context, id artel.RunID, question artel.Perm
 	return out, c.json(ctx, http.MethodPost, "/runs/"+string(id)+"/permissions/"+string(question), d, &out)
 }
 
+// Elicit answers a question of a tool server.
+func (c *Client) Elicit(ctx context.Context, id artel.RunID, question artel.ElicitationID, a NewElicitAnswer) (out run.Elicitation, err error) {
+	return out, c.json(ctx, http.MethodPost, "/runs/"+string(id)+"/elicitations/"+string(question), a, &out)
+}
+
 // Usage returns the usage of all runs of a conversation.
 func (c *Client) Usage(ctx context.Context, id artel.ConversationID) (out artel.Usage, err error) {
 	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id)+"/usage", nil, &out)

@@ -21,6 +21,12 @@ type NewDecision struct {
 	Comment  string         `json:"comment,omitempty" maxLength:"4000" doc:"for the model, if it is denied"`
 }
 
+// A NewElicitAnswer is the body of POST /runs/{rid}/elicitations/{eid}.
+type NewElicitAnswer struct {
+	Action  artel.ElicitAction `json:"action" enum:"accept,decline,cancel" doc:"cancel: no answer is given"`
+	Content map[string]any     `json:"content,omitempty" doc:"of an accepted form: values by the names of its schema"`
+}
+
 func (f *server) control() {
 	register(f, f.op(http.MethodPost, "/runs/{rid}/inject", "inject", "Send a text to an active run; its next model call gets it", http.StatusAccepted),
 		func(ctx context.Context, in *struct {
@@ -56,7 +62,25 @@ func (f *server) control() {
 			return answer(f.app.Permissions.Decide(ctx, id, question, in.Body.Decision, in.Body.Comment))
 		})
 
-	register(f, f.op(http.MethodGet, "/conversations/{cid}/waiting", "list-waiting", "List what waits: queued messages, injections not yet sent to a model, questions of permission", http.StatusOK),
+	register(f, f.op(http.MethodPost, "/runs/{rid}/elicitations/{eid}", "answer-elicitation", "Answer what a tool server asks a person during a call", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			RunPath
+			Elicitation string `path:"eid" doc:"a question, from the event elicitation_requested"`
+			Body        NewElicitAnswer
+		},
+		) (*body[run.Elicitation], error) {
+			id, err := in.run()
+			if err != nil {
+				return nil, err
+			}
+			question, err := artel.ParseElicitationID(in.Elicitation)
+			if err != nil {
+				return nil, err
+			}
+			return answer(f.app.Elicitations.Answer(ctx, id, question, in.Body.Action, in.Body.Content))
+		})
+
+	register(f, f.op(http.MethodGet, "/conversations/{cid}/waiting", "list-waiting", "List what waits: queued messages, injections not yet sent to a model, questions of permission and of tool servers", http.StatusOK),
 		func(ctx context.Context, in *ConversationPath) (*body[run.Waiting], error) {
 			return answerFor(ctx, in.id, f.app.Runs.Waiting)
 		})

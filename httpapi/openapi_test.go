@@ -141,6 +141,7 @@ POST   /regex/apply
 POST   /regex/import
 POST   /route
 POST   /runs/{rid}/cancel
+POST   /runs/{rid}/elicitations/{eid}
 POST   /runs/{rid}/inject
 POST   /runs/{rid}/permissions/{pid}
 POST   /services

@@ -183,6 +183,11 @@ func (x *execution) input(ctx context.Context, history []artel.Message) (agent.I
 		Author: string(x.agent.Name),
 		OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
 	})
+	host, err := x.host(ctx)
+	if err != nil {
+		return agent.Input{}, err
+	}
+	env.Host = host
 	return agent.Input{
 		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Set(x.owner), Current: func() *tool.Set { return x.config.Tools.Set(x.owner) }, History: history, CutOff: x.interrupted, Nested: x.nested,
 		Context: x.buildInput, Subagents: x.subagents, Permissions: x.config.Permissions, Host: x, Env: env,
@@ -251,6 +256,9 @@ func (x *execution) Learn(marks []model.Mark) {
 func (x *execution) handle(ctx context.Context, p artel.Payload) error {
 	if n, ok := p.(agent.Nested); ok {
 		return x.handleNested(ctx, n)
+	}
+	if x.run.State == artel.RunWaiting { // a subagent's payload came while a call asked; no call runs now
+		x.run.State = artel.RunRunning
 	}
 	if r, again := p.(artel.Retrying); again || x.retrying {
 		if x.retrying = again; again {
@@ -404,7 +412,7 @@ func (x *execution) write(tx store.Tx, payloads ...artel.Payload) error {
 				return err
 			}
 		case artel.ToolCompleted:
-			if err := x.writeMessage(tx, p.Message); err != nil {
+			if err := x.writeResult(tx, p); err != nil {
 				return err
 			}
 		case artel.CompactionCompleted:

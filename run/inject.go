@@ -174,7 +174,7 @@ func (x *execution) storeInjections(tx store.Tx, after artel.MessageID) ([]artel
 var errInjected = errors.New("the run has an injection")
 
 // closeNotes closes the open notes of a run that ends: injections become messages
-// of the branch, questions are denied, a requested compaction fails. A run that
+// of the branch, questions are closed unanswered, a requested compaction fails. A run that
 // would end as done continues instead, with errInjected.
 func (x *execution) closeNotes(tx store.Tx) error {
 	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Run: x.run.ID, Open: true})
@@ -188,8 +188,8 @@ func (x *execution) closeNotes(tx store.Tx) error {
 			said = true
 		case noteCompaction:
 			compact = true
-		case notePermission:
-			if err := x.decide(tx, n, Verdict{Decision: artel.Deny, Reason: artel.ResolvedByEnd}); err != nil {
+		case notePermission, noteElicitation:
+			if err := x.closeQuestion(tx, n, artel.ResolvedByEnd); err != nil {
 				return err
 			}
 		}

@@ -176,6 +176,9 @@ func answerTo(tx store.Tx, id string) (Verdict, bool, error) {
 // updateState sets the run to waiting while a question of its agent or of a
 // subagent is open, and to running otherwise. It fails if the lease is lost.
 func (x *execution) updateState(tx store.Tx) error {
+	if x.root != nil { // the run writes its usage meanwhile, so only the state is changed
+		return x.storeState(tx)
+	}
 	if err := x.checkLease(tx); err != nil {
 		return err
 	}
@@ -183,22 +186,13 @@ func (x *execution) updateState(tx store.Tx) error {
 	if err != nil {
 		return err
 	}
-	if x.root == nil {
-		x.run.State = state
-		return tx.Runs.Update(x.run)
-	}
-	// The run writes its usage meanwhile, so only the state is changed here.
-	r, err := tx.Runs.Get(x.run.ID)
-	if err != nil || r.State == state {
-		return err
-	}
-	r.State = state
-	return tx.Runs.Update(r)
+	x.run.State = state
+	return tx.Runs.Update(x.run)
 }
 
 // stateAtWork returns the state of a run that has not ended.
 func (x *execution) stateAtWork(tx store.Tx) (artel.RunState, error) {
-	open, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: notePermission, Run: x.run.ID, Open: true})
+	open, err := x.openQuestions(tx)
 	if len(open) > 0 {
 		return artel.RunWaiting, err
 	}
@@ -231,22 +225,22 @@ func (x *execution) loadQuestions(ctx context.Context) error {
 	return err
 }
 
-// closeQuestions denies the open questions of a thread that ended and of the
-// threads inside it.
+// closeQuestions closes the open questions of a thread that ended and of the threads
+// inside it, unanswered.
 func (x *execution) closeQuestions(tx store.Tx) error {
-	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: notePermission, Run: x.run.ID, Open: true})
+	open, err := x.openQuestions(tx)
 	if err != nil {
 		return err
 	}
-	for _, n := range list {
-		p, err := bodyOf[permission](n)
+	for _, n := range open {
+		p, err := bodyOf[questionPlace](n)
 		if err != nil {
 			return err
 		}
 		if !p.Within.In(x.within) {
 			continue
 		}
-		if err := x.decide(tx, n, Verdict{Decision: artel.Deny, Reason: artel.ResolvedByEnd}); err != nil {
+		if err := x.closeQuestion(tx, n, artel.ResolvedByEnd); err != nil {
 			return err
 		}
 	}
@@ -303,7 +297,7 @@ func (x *execution) ask(tx store.Tx, call agent.Question) (id string, err error)
 const pollInterval = 5 * time.Second
 
 // awaitAnswers returns when all the questions are answered. Questions that expire
-// are denied.
+// are closed.
 func (x *execution) awaitAnswers(ctx context.Context, open []string) error {
 	listener := x.config.notifier().Listen(x.run.Conversation)
 	defer listener.Close()
@@ -316,7 +310,7 @@ func (x *execution) awaitAnswers(ctx context.Context, open []string) error {
 		_, err = listener.Wait(limited)
 		stop()
 		if err != nil && ctx.Err() != nil {
-			return artel.Errorf(artel.Canceled, "run.Runs", string(x.run.ID), "the run ended while it waited for a permission: %w", context.Cause(ctx))
+			return artel.Errorf(artel.Canceled, "run.Runs", string(x.run.ID), "the run ended while it waited for an answer: %w", context.Cause(ctx))
 		}
 		if err != nil && limited.Err() == nil {
 			return err
@@ -325,10 +319,10 @@ func (x *execution) awaitAnswers(ctx context.Context, open []string) error {
 }
 
 // pendingUntil reports whether a question is open, and when the first of them
-// expires. It denies the expired ones.
+// expires. It closes the expired ones.
 func (x *execution) pendingUntil(ctx context.Context, open []string) (waiting bool, until time.Time, err error) {
 	late := false
-	read := func(tx store.Tx, each func(store.Note, permission) error) error {
+	read := func(tx store.Tx, each func(store.Note, questionPlace) error) error {
 		for _, id := range open {
 			n, err := tx.Notes.Get(id)
 			if err != nil {
@@ -337,7 +331,7 @@ func (x *execution) pendingUntil(ctx context.Context, open []string) (waiting bo
 			if !n.Open {
 				continue
 			}
-			p, err := bodyOf[permission](n)
+			p, err := bodyOf[questionPlace](n)
 			if err != nil {
 				return err
 			}
@@ -348,7 +342,7 @@ func (x *execution) pendingUntil(ctx context.Context, open []string) (waiting bo
 		return nil
 	}
 	err = x.config.Store.View(ctx, x.owner, func(tx store.Tx) error {
-		return read(tx, func(_ store.Note, p permission) error {
+		return read(tx, func(_ store.Note, p questionPlace) error {
 			if !waiting || p.ExpiresAt.Before(until) {
 				until = p.ExpiresAt
 			}
@@ -360,16 +354,16 @@ func (x *execution) pendingUntil(ctx context.Context, open []string) (waiting bo
 		return waiting, until, err
 	}
 	err = x.config.Store.Update(ctx, x.owner, func(tx store.Tx) error {
-		err := read(tx, func(n store.Note, p permission) error {
+		err := read(tx, func(n store.Note, p questionPlace) error {
 			if p.ExpiresAt.After(x.config.Now()) {
 				return nil
 			}
-			return x.decide(tx, n, Verdict{Decision: artel.Deny, Reason: artel.ResolvedByTimeout})
+			return x.closeQuestion(tx, n, artel.ResolvedByTimeout)
 		})
 		if err != nil {
 			return err
 		}
-		return x.updateState(tx)
+		return x.storeState(tx)
 	})
 	if err != nil {
 		return false, until, err

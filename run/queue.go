@@ -14,14 +14,16 @@ import (
 )
 
 // Input that arrives while a run is active is stored as notes and survives a
-// restart: queued messages, injections for the next model call, permission
-// questions.
+// restart: queued messages, injections for the next model call, questions of
+// permission and of tool servers. So do the states of calls.
 const (
-	noteQueued     = "queued"     // its id is that of the run
-	noteInjection  = "injection"  // body: injection
-	noteCompaction = "compaction" // a request for a compaction; no body
-	notePermission = "permission" // body: permission
-	noteGrant      = "grant"      // body: grant; holds on the branch of its message
+	noteQueued      = "queued"      // its id is that of the run
+	noteInjection   = "injection"   // body: injection
+	noteCompaction  = "compaction"  // a request for a compaction; no body
+	notePermission  = "permission"  // body: permission
+	noteGrant       = "grant"       // body: grant; holds on the branch of its message
+	noteElicitation = "elicitation" // body: elicitation
+	noteCallState   = "call_state"  // body: keptState; never open
 )
 
 // maxWaiting is the limit of notes of one kind that wait in a conversation.
@@ -29,10 +31,11 @@ const maxWaiting = 50
 
 // Waiting is what waits in a conversation, in the order of arrival.
 type Waiting struct {
-	Queued      []QueuedMessage `json:"queued"`
-	Injections  []Injection     `json:"injections"`
-	Permissions []Permission    `json:"permissions"`
-	Compaction  bool            `json:"compaction"` // the active run compacts before its next model call
+	Queued       []QueuedMessage `json:"queued"`
+	Injections   []Injection     `json:"injections"`
+	Permissions  []Permission    `json:"permissions"`
+	Elicitations []Elicitation   `json:"elicitations"`
+	Compaction   bool            `json:"compaction"` // the active run compacts before its next model call
 }
 
 // A QueuedMessage waits until the runs before it have ended.
@@ -59,7 +62,7 @@ type queued struct {
 
 // Waiting returns what waits in a conversation.
 func (rs *Runs) Waiting(ctx context.Context, c artel.ConversationID) (Waiting, error) {
-	w := Waiting{Queued: []QueuedMessage{}, Injections: []Injection{}, Permissions: []Permission{}}
+	w := Waiting{Queued: []QueuedMessage{}, Injections: []Injection{}, Permissions: []Permission{}, Elicitations: []Elicitation{}}
 	err := rs.config.view(ctx, func(tx store.Tx) error {
 		list, err := tx.Notes.List(store.NoteQuery{Conversation: c, Open: true})
 		if err != nil {
@@ -85,6 +88,12 @@ func (rs *Runs) Waiting(ctx context.Context, c artel.ConversationID) (Waiting, e
 					return err
 				}
 				w.Permissions = append(w.Permissions, p.of(n))
+			case noteElicitation:
+				q, err := bodyOf[elicitation](n)
+				if err != nil {
+					return err
+				}
+				w.Elicitations = append(w.Elicitations, q.of(n))
 			case noteCompaction:
 				w.Compaction = true
 			}

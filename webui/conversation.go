@@ -163,7 +163,7 @@ func (v view) branch(ctx context.Context, leaf artel.MessageID, behind int) (sho
 		if v.deliveries, err = v.loadDeliveries(ctx, math.MaxInt64); err != nil {
 			return nil, "", err
 		}
-		if v.asked, err = v.app.Permissions.List(ctx, id); err != nil {
+		if err = v.loadQuestions(ctx); err != nil {
 			return nil, "", err
 		}
 		if v.events, err = v.loadEvents(ctx); err != nil {

@@ -188,6 +188,12 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 	case artel.EventPermissionResolved:
 		parts, err := s.permissionResolved(ctx, e)
 		return s.all(out, parts, err)
+	case artel.EventElicitationRequested:
+		parts, err := s.elicitationRequested(ctx, e)
+		return s.all(out, parts, err)
+	case artel.EventElicitationResolved:
+		parts, err := s.elicitationResolved(ctx, e)
+		return s.all(out, parts, err)
 	case artel.EventUserInput:
 		return s.userInput(ctx, out, e)
 	case artel.EventBranchSwitched:

@@ -30,6 +30,7 @@ type Message struct {
 	Files      []File
 	Calls      []Call
 	Questions  []Question // permission questions of its calls
+	Elicits    []Elicitation
 	Subagents  []Subagent // started by its calls
 	Into       string     // element that contains it; "": the thread
 	Writing    bool       // in progress
@@ -112,6 +113,7 @@ type view struct {
 	locale       phrase.Locale
 	deliveries   map[place]Delivery // how attachments were sent
 	asked        []run.Permission
+	elicited     []run.Elicitation
 	events       threadEvents
 	siblings     map[artel.MessageID]Siblings
 	originals    map[artel.MessageID]string
@@ -177,7 +179,7 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 			shown.Usage = v.runUsage(ctx, m.ID, run.Service, run.Usage)
 		}
 		shown.Injected = m.Role == artel.RoleUser && m.Run != "" && m.Within == "" && run.Message != m.ID
-		shown.Questions = v.questions(ctx, m, shown.Calls)
+		shown.Questions, shown.Elicits = v.questions(ctx, m, shown.Calls), v.elicitations(m, shown.Calls)
 		if run.Error != nil && run.ID == m.Run && (run.Reply == m.ID || run.Reply == "" && run.Message == m.ID) {
 			n := v.notice(run.ID, run.State, run.Error)
 			shown.Notice = &n
@@ -196,7 +198,8 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 			if m.Run != active {
 				shown.Calls[i].State = stateStopped
 			}
-			if slices.ContainsFunc(shown.Questions, func(q Question) bool { return q.Open() && q.Call == shown.Calls[i].ID }) {
+			if slices.ContainsFunc(shown.Questions, func(q Question) bool { return q.Open() && q.Call == shown.Calls[i].ID }) ||
+				slices.ContainsFunc(shown.Elicits, func(q Elicitation) bool { return q.Open() && q.Call == shown.Calls[i].ID }) {
 				shown.Calls[i].State = stateWaiting
 			}
 			cards[shown.Calls[i].ID] = [2]int{len(out), i}

@@ -249,8 +249,8 @@ func (s *stream) questionHeads(ctx context.Context, e artel.Event, state string)
 	if e.Within == "" {
 		return nil, nil
 	}
-	list, err := s.app.Permissions.List(ctx, s.conversation)
-	if err != nil {
+	v := s.view
+	if err := v.loadQuestions(ctx); err != nil {
 		return nil, err
 	}
 	all, err := s.app.Messages.Nested(ctx, s.conversation, e.Run)
@@ -264,15 +264,10 @@ func (s *stream) questionHeads(ctx context.Context, e artel.Event, state string)
 			continue
 		}
 		out = append(out, part{"subagent head", Subagent{
-			ID: subagentID(e.Run, within), Agent: all[first].Agent, State: state, Asks: asksIn(list, e.Run, within),
+			ID: subagentID(e.Run, within), Agent: all[first].Agent, State: state, Asks: v.asksIn(e.Run, within),
 		}})
 	}
 	return out, nil
-}
-
-// asksIn reports whether a question is open in a thread or in a nested one.
-func asksIn(list []run.Permission, id artel.RunID, within artel.CallPath) bool {
-	return slices.ContainsFunc(list, func(p run.Permission) bool { return p.Decision == "" && p.Run == id && p.Within.In(within) })
 }
 
 // permissionResolved shows the decision of a question.

@@ -61,6 +61,7 @@ type setup struct {
 	dir      string                          // of database and blobs; "": in memory
 	reload   func(*model.Registry) error     // reads the services again; nil: they cannot be
 	context  app.Context                     // how contexts are built
+	agents   []agent.Definition              // nil: those that are shipped
 	servers  tool.Servers                    // where more tools come from; nil: nowhere
 	caller   model.CallerOptions             // how models are called
 	ask      agent.Permissions               // which tools are asked about
@@ -117,7 +118,7 @@ func newSiteOf(t testing.TB, c setup) *site {
 		c.model = responder(fake.Sees(blobs, c.model.Generate))
 	}
 	config := app.Config{
-		Store: db, Blobs: blobs, Notifier: event.NewNotifier(), Services: services, Servers: c.servers,
+		Store: db, Blobs: blobs, Notifier: event.NewNotifier(), Services: services, Servers: c.servers, Agents: c.agents,
 		Providers:   map[model.Dialect]model.Provider{model.Demo: c.model, model.OpenAI: c.model},
 		Permissions: c.ask,
 		Options:     app.Options{SpoolDir: t.TempDir(), Context: c.context, Caller: c.caller, Artifacts: artifact.Options{Quota: c.storage}},

@@ -99,7 +99,7 @@ func (v *view) subagent(ctx context.Context, thread []artel.Message, active arte
 	if last.Role != artel.RoleAssistant || artel.HasCalls(last.Parts) {
 		s.State = stateStopped
 		if first.Run == active {
-			s.State, s.Asks = stateRunning, asksIn(v.asked, first.Run, first.Within)
+			s.State, s.Asks = stateRunning, v.asksIn(first.Run, first.Within)
 		}
 	}
 	shown, err := v.messages(ctx, thread, active)
@@ -177,7 +177,7 @@ func (s *stream) subagentCompleted(ctx context.Context, out *bytes.Buffer, e art
 		return nil
 	}
 	v := s.view
-	if v.asked, err = s.app.Permissions.List(ctx, s.conversation); err != nil {
+	if err = v.loadQuestions(ctx); err != nil {
 		return err
 	}
 	if v.events, err = s.loadEvents(ctx); err != nil {

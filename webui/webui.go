@@ -136,6 +136,7 @@ func (ui *handler) routes() http.Handler {
 	mux.HandleFunc("POST /c/{cid}/m/{mid}/mute", ui.mute)
 	mux.HandleFunc("POST /r/{rid}/cancel", ui.cancel)
 	mux.HandleFunc("POST /r/{rid}/permissions/{pid}", ui.decide)
+	mux.HandleFunc("POST /r/{rid}/elicitations/{eid}", ui.elicit)
 	mux.HandleFunc("GET /r/{rid}/context", ui.inspect)
 	mux.HandleFunc("GET /r/{rid}/context/{n}", ui.inspect)
 	mux.HandleFunc("GET /import", ui.importForm)
@@ -361,7 +362,7 @@ var statuses = map[artel.Kind]int{
 var explanations = map[string]phrase.Key{
 	run.CodeRunActive:          phrase.PageRunActive,
 	run.CodeRunLimit:           phrase.PageRunLimit,
-	run.CodePermissionResolved: phrase.PageDecided,
+	run.CodePermissionResolved: phrase.PageDecided, run.CodeElicitationResolved: phrase.PageDecided,
 	app.CodeStale:              phrase.PageStale,
 	settings.CodeAgentReadOnly: phrase.PageAgentsReadOnly,
 	settings.CodeAgentExists:   phrase.PageAgentsExists,

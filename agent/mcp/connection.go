@@ -33,17 +33,19 @@ type connection struct {
 	once         sync.Once
 	calls        atomic.Int64 // number of calls, for progress tokens
 
-	mu       sync.Mutex
-	session  *sdk.ClientSession // nil: not connected
-	tools    []tool.Tool
-	state    tool.ServerState
-	since    time.Time
-	problem  string
-	progress map[string]func() // callbacks by progress token
-	active   int               // calls
-	gone     bool              // not of the pool any more
+	mu      sync.Mutex
+	session *sdk.ClientSession // nil: not connected
+	tools   []tool.Tool
+	state   tool.ServerState
+	since   time.Time
+	problem string
+	inCalls map[string]*inCall // calls at work, by progress token
+	asks    bool               // the server has asked a person
+	active  int                // calls
+	gone    bool               // not of the pool any more
 
 	idle chan struct{} // closed when gone and without calls
+	turn chan struct{} // holds a call of a program that asks people
 
 	users *accounts    // of a server with a [Login], which has no session itself
 	root  *slog.Logger // of the pool
@@ -59,7 +61,7 @@ type connection struct {
 func newConnection(s Server, log *slog.Logger) *connection {
 	return &connection{
 		server: s, log: log.With("mcp_server", s.Name), firstAttempt: make(chan struct{}), root: log,
-		state: tool.ServerConnecting, since: time.Now(), progress: map[string]func(){}, idle: make(chan struct{}),
+		state: tool.ServerConnecting, since: time.Now(), inCalls: map[string]*inCall{}, idle: make(chan struct{}), turn: make(chan struct{}, 1),
 	}
 }
 
@@ -169,6 +171,9 @@ func (c *connection) connect(ctx context.Context) error {
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 			c.progressed(r.Params.ProgressToken)
 		},
+		ElicitationHandler: c.elicit,
+		Capabilities:       &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}},
+		MultiRoundTrip:     &sdk.MultiRoundTripOptions{Disabled: true},
 	})
 	connecting, stop := context.WithTimeout(ctx, c.server.Limits.Connect)
 	defer stop()
@@ -301,10 +306,11 @@ type groupTransport struct {
 
 func (t groupTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	conn, err := t.CommandTransport.Connect(ctx)
-	if err == nil {
-		_ = t.group.Started() // without it the program alone is ended
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	_ = t.group.Started() // without it the program alone is ended
+	return markedConn{conn}, nil
 }
 
 // A headerTransport adds headers to each request.
@@ -325,6 +331,9 @@ func (h headerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := next.RoundTrip(r)
 	if err == nil && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // the SDK limits the size of events
 		resp.Body = http.MaxBytesReader(nil, resp.Body, sdk.DefaultMaxLineLength)
+	}
+	if err == nil {
+		markBody(r, resp)
 	}
 	return resp, err
 }
@@ -374,26 +383,42 @@ func (c *connection) health() tool.ServerHealth {
 	return tool.ServerHealth{Name: c.server.Name, State: c.state, Tools: len(c.tools), Error: c.problem, Since: c.since.UTC()}
 }
 
-// trackProgress registers on to be called on each progress notification of a
-// call, and returns the call's progress token. The caller calls end.
-func (c *connection) trackProgress(on func()) (token string, end func()) {
-	token = c.server.Name + "-" + strconv.FormatInt(c.calls.Add(1), 10)
+// track registers a call at work, with its progress token. The caller calls end.
+func (c *connection) track(k *inCall) (end func()) {
+	k.token = c.server.Name + "-" + strconv.FormatInt(c.calls.Add(1), 10)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.progress[token] = on
-	return token, func() {
+	c.inCalls[k.token] = k
+	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.progress, token)
+		delete(c.inCalls, k.token)
 	}
 }
 
 func (c *connection) progressed(token any) {
 	name, _ := token.(string)
 	c.mu.Lock()
-	on := c.progress[name]
+	k := c.inCalls[name]
 	c.mu.Unlock()
-	if on != nil {
-		on()
+	if k != nil {
+		k.clock.progressed()
+	}
+}
+
+// takeTurn waits until no other call is at work, if the server is a program that asks
+// people: it does not say which call a question belongs to. The caller calls end.
+func (c *connection) takeTurn(ctx context.Context) (end func(), err error) {
+	c.mu.Lock()
+	alone := c.asks && c.server.Process != nil
+	c.mu.Unlock()
+	if !alone {
+		return func() {}, nil
+	}
+	select {
+	case c.turn <- struct{}{}:
+		return func() { <-c.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }

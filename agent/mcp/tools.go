@@ -12,7 +12,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -66,10 +65,16 @@ func (c *connection) tool(t *sdk.Tool) (tool.Tool, error) {
 	}
 	name := t.Name
 	made.Call = func(ctx context.Context, e *tool.Env, args json.RawMessage) (tool.Result, error) {
-		return c.call(ctx, e, made.Name, func(ctx context.Context, s *sdk.ClientSession, token string) (tool.Result, error) {
-			params := &sdk.CallToolParams{Name: name, Arguments: args}
-			params.SetProgressToken(token)
-			r, err := s.CallTool(ctx, params)
+		return c.call(ctx, e, made.Name, func(ctx context.Context, k *inCall) (tool.Result, error) {
+			var r *sdk.CallToolResult
+			err := k.rounds(ctx, func(ctx context.Context, answers sdk.InputResponseMap, state string) (o outcome, err error) {
+				params := &sdk.CallToolParams{Name: name, Arguments: args, InputResponses: answers, RequestState: state}
+				params.SetProgressToken(k.token)
+				if r, err = k.session.CallTool(ctx, params); err == nil {
+					o = outcome{r.InputRequests, r.RequestState, r.NeedsInput()}
+				}
+				return o, err
+			})
 			if err != nil && ctx.Err() == nil && !c.offers(made.Name, e.Owner) {
 				return tool.Failed("%s: the MCP server %s does not offer this tool any more; use another one", made.Name, c.server.Name), nil
 			}
@@ -98,7 +103,7 @@ const progressFactor = 10
 
 // call runs an exchange with the server within its limits. Failures are
 // results, unless ctx ended or storing media failed.
-func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func(context.Context, *sdk.ClientSession, string) (tool.Result, error)) (tool.Result, error) {
+func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func(context.Context, *inCall) (tool.Result, error)) (tool.Result, error) {
 	c, session, ended, err := c.forCall(ctx, e)
 	if err != nil {
 		return c.withoutAccess(ctx, name, err)
@@ -110,16 +115,20 @@ func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func
 	if session == nil {
 		return tool.Failed("%s: the MCP server %s is not connected now (%s); it is tried again by itself", name, c.server.Name, c.health().Error), nil
 	}
+	turn, err := c.takeTurn(ctx)
+	if err != nil {
+		return tool.Result{}, artel.Errorf(artel.Canceled, "tool.Call", name, "%w", err)
+	}
+	defer turn()
 	limit := c.server.Limits.Call
-	limited, stop := context.WithTimeoutCause(ctx, progressFactor*limit, errSlow)
-	defer stop()
-	limited, cancel := context.WithCancelCause(limited)
+	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(limit, func() { cancel(errSlow) })
-	defer silence.Stop()
-	token, end := c.trackProgress(func() { silence.Reset(limit) })
-	defer end()
-	r, err := do(limited, session, token)
+	k := &inCall{c: c, env: e, name: name, session: session, asked: map[string]int{}, clock: newCallClock(limit, func() { cancel(errSlow) })}
+	defer k.clock.stop()
+	defer c.track(k)()
+	limited = context.WithValue(limited, callKey{}, k.token)
+	k.ctx = limited
+	r, err := do(limited, k)
 	if err == nil {
 		return r, nil
 	}
@@ -134,6 +143,9 @@ func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func
 		return tool.Result{}, artel.Errorf(artel.Canceled, "tool.Call", name, "%w", ctx.Err())
 	case errors.Is(context.Cause(limited), errSlow):
 		return tool.Failed("%s: no result came within %v, and the call was cancelled; it may have done a part of its work", name, limit), nil
+	}
+	if told, ok := errors.AsType[*toldError](err); ok {
+		return tool.Failed("%s: %s", name, c.hide(artel.Shorten(told.why, 2000))), nil
 	}
 	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return tool.Failed("%s: %s", name, c.hide(artel.Shorten(said.Message, 2000))), nil
@@ -159,6 +171,14 @@ func (c *connection) forCall(ctx context.Context, e *tool.Env) (at *connection, 
 	}
 	return c, nil, nil, nil
 }
+
+// A toldError is why a call failed, as the model reads it. The connection is well.
+type toldError struct{ why string }
+
+// Error implements error.
+func (e *toldError) Error() string { return e.why }
+
+func told(format string, args ...any) error { return &toldError{fmt.Sprintf(format, args...)} }
 
 var errSlow = errors.New("no sign of progress")
 
@@ -277,9 +297,9 @@ const maxResources = 500
 func (c *connection) listResources() tool.Tool {
 	t := tool.Func(c.server.toolName("list_resources"), "Lists what there is to read on the MCP server "+c.server.Name+": addresses for "+c.server.toolName("read_resource")+".",
 		func(ctx context.Context, e *tool.Env, _ struct{}) (tool.Result, error) {
-			return c.call(ctx, e, c.server.toolName("list_resources"), func(ctx context.Context, s *sdk.ClientSession, _ string) (tool.Result, error) {
+			return c.call(ctx, e, c.server.toolName("list_resources"), func(ctx context.Context, k *inCall) (tool.Result, error) {
 				var found []string
-				for r, err := range s.Resources(ctx, nil) {
+				for r, err := range k.session.Resources(ctx, nil) {
 					if err != nil {
 						return tool.Result{}, err
 					}
@@ -313,8 +333,8 @@ func (c *connection) readResource() tool.Tool {
 	name := c.server.toolName("read_resource")
 	t := tool.Func(name, "Reads a resource of the MCP server "+c.server.Name+"; what is no text becomes an artifact.",
 		func(ctx context.Context, e *tool.Env, in resourceArgs) (tool.Result, error) {
-			return c.call(ctx, e, name, func(ctx context.Context, s *sdk.ClientSession, _ string) (tool.Result, error) {
-				r, err := s.ReadResource(ctx, &sdk.ReadResourceParams{URI: in.URI})
+			return c.call(ctx, e, name, func(ctx context.Context, k *inCall) (tool.Result, error) {
+				r, err := k.read(ctx, in.URI)
 				if err != nil {
 					return tool.Result{}, err
 				}
@@ -329,4 +349,15 @@ func (c *connection) readResource() tool.Tool {
 		})
 	t.Repeat, t.Parallel, t.Deferrable = tool.RepeatAlways, true, true
 	return t
+}
+
+// read reads a resource.
+func (k *inCall) read(ctx context.Context, uri string) (r *sdk.ReadResourceResult, err error) {
+	err = k.rounds(ctx, func(ctx context.Context, answers sdk.InputResponseMap, state string) (o outcome, err error) {
+		if r, err = k.session.ReadResource(ctx, &sdk.ReadResourceParams{URI: uri, InputResponses: answers, RequestState: state}); err == nil {
+			o = outcome{r.InputRequests, r.RequestState, r.NeedsInput()}
+		}
+		return o, err
+	})
+	return r, err
 }

@@ -81,12 +81,13 @@ func (v *Visit) Close() {
 	}
 }
 
-// newClient returns a client that offers no capabilities. o completes its options; nil:
-// nothing is added.
+// newClient returns a client with options; nil: it offers no capabilities.
 func newClient(o *sdk.ClientOptions) *sdk.Client {
 	if o == nil {
 		o = &sdk.ClientOptions{}
 	}
-	o.Capabilities = &sdk.ClientCapabilities{}
+	if o.Capabilities == nil {
+		o.Capabilities = &sdk.ClientCapabilities{}
+	}
 	return sdk.NewClient(&sdk.Implementation{Name: "artel", Version: "1"}, o)
 }

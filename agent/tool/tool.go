@@ -98,6 +98,7 @@ type Env struct {
 	// for the model. Nil: downloads are not allowed.
 	Fetch func(ctx context.Context, address string) (artifact.Staged, error)
 
+	Host   Host // asks people and keeps states; nil: no one can be asked, nothing is kept
 	Locale phrase.Locale
 	Shown  Shown // how much of a result is shown
 }

@@ -151,6 +151,11 @@ func (t *chatSession) follow(ctx context.Context, sent httpapi.Sent) error {
 				return err
 			}
 		}
+		if e.Type == artel.EventElicitationRequested && e.Run == sent.RunID && !t.json {
+			if err := t.elicit(ctx, e); err != nil {
+				return err
+			}
+		}
 		if e.Type == artel.EventRunFinished && e.Run == sent.RunID {
 			var p artel.RunFinished
 			if err := json.Unmarshal(e.Data, &p); err != nil {

@@ -613,6 +613,8 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return m.value(name), true
 	case "pid":
 		return "prm_x", false
+	case "eid":
+		return "eli_x", false
 	case "n":
 		return "1", false
 	case "mark":
@@ -623,7 +625,7 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return m.value("book"), false
 	case "kind": // of tools
 		return "mcp", false
-	case "server": // with accounts
+	case "server": // with accounts, resources and prompts
 		return "none", false
 	}
 	switch { // id and name stand for several things

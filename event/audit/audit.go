@@ -24,6 +24,7 @@ type Action string
 // The actions.
 const (
 	PermissionDecided      Action = "permission_decided"
+	ElicitationAnswered    Action = "elicitation_answered"
 	ConversationDeleted    Action = "conversation_deleted"
 	ConversationRestored   Action = "conversation_restored"
 	ConversationExported   Action = "conversation_exported"
@@ -63,7 +64,7 @@ const (
 // Actions returns all actions.
 func Actions() []Action {
 	return []Action{
-		PermissionDecided, ConversationDeleted, ConversationRestored, ConversationExported, ArtifactExported,
+		PermissionDecided, ElicitationAnswered, ConversationDeleted, ConversationRestored, ConversationExported, ArtifactExported,
 		AgentDeleted, BookDeleted, ServicesReloaded, ServiceAdded, ServiceChanged, ServiceDeleted,
 		MCPServerAdded, MCPServerChanged, MCPServerDeleted, MCPAccountConnected, MCPAccountDisconnected, HTTPToolAdded, HTTPToolChanged, HTTPToolDeleted, MarksForgotten, GarbageCollected, AuditExported,
 		UserCreated, UserInvited, UserChanged, UserDeleted, PasswordSet, LoggedIn, LoginFailed, SessionEnded, TokenCreated, TokenRevoked,

@@ -172,7 +172,7 @@ func New(c Config) (*App, error) {
 		Artifacts:     &Artifacts{k},
 		Versions:      &Versions{k},
 		Edits:         &Edits{k},
-		Files:         &Files{core: k, signer: newSigner(c.Files.Key), publicBase: strings.TrimRight(c.Files.PublicBase, "/")},
+		Files:         &Files{core: k, signer: newSigner(c.Files.Key), publicBase: strings.TrimRight(c.Files.PublicBase, "/"), presign: c.Files.Presign},
 		Tools:         &Tools{k},
 		Models:        &Models{core: k},
 		Services:      k.stored,

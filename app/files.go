@@ -19,6 +19,7 @@ type Files struct {
 	core       *core
 	signer     signer
 	publicBase string
+	presign    bool
 }
 
 // FileOptions configure URLs of files, retention, and the size from which text
@@ -30,6 +31,10 @@ type FileOptions struct {
 	// PublicBase is the URL of a CDN or proxy in front of [tool.ToolResultsURL] of
 	// this server; "": none. See [Files.Elsewhere].
 	PublicBase string
+
+	// Presign reads pictures, sound, films and PDFs from presigned URLs, where the
+	// store of blobs makes them and PublicBase is empty.
+	Presign bool
 
 	// Retention is how long unreferenced tool results are kept; 0: DefaultRetention,
 	// negative: no expiry.

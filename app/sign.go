@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/media"
 )
 
@@ -111,14 +113,52 @@ func (fs *Files) SignedPath(ctx context.Context, pinned artel.Ref, d time.Durati
 	return tool.FileURL(pinned) + "?sig=" + fs.signer.sign(artel.OwnerOf(ctx), pinned, fs.core.now().Add(d).Truncate(time.Second)), nil
 }
 
-// Elsewhere returns the CDN URL of an immutable file, or "" if this server
-// serves it. The signature is valid for one to two hours and is the same for all
-// requests within an hour.
+// PresignedAddress is [MediaAddress] for a store that makes presigned URLs, which
+// services read without this server.
+func PresignedAddress(s blob.Store, log *slog.Logger, now func() time.Time) func(artel.Media) string {
+	if now == nil {
+		now = time.Now
+	}
+	return func(m artel.Media) string {
+		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+		defer stop()
+		from := now().Truncate(mediaGrid)
+		u, err := blob.Presign(ctx, s, m.Ref.Digest, m.MediaType, from, from.Add(2*mediaGrid))
+		if err != nil {
+			log.Warn("there is no presigned URL of media; they are sent as bytes", "digest", m.Ref.Digest, "err", err)
+		}
+		return u
+	}
+}
+
+// Elsewhere returns the URL of an immutable file on the CDN or in the bucket of
+// blobs, or "" if this server serves it. The signature is valid for one to two
+// hours and is the same for all requests within an hour.
 func (fs *Files) Elsewhere(ctx context.Context, file File) string {
-	if fs.publicBase == "" || !file.Immutable || file.Signed > 0 {
+	if !file.Immutable || file.Signed > 0 {
 		return ""
 	}
-	return fs.public(artel.OwnerOf(ctx), file, fs.core.now().Truncate(publicGrid).Add(2*publicGrid))
+	from := fs.core.now().Truncate(publicGrid)
+	until := from.Add(2 * publicGrid)
+	switch {
+	case fs.publicBase != "":
+		return fs.public(artel.OwnerOf(ctx), file, until)
+	case fs.presign && isPlainMedia(file.Info.MediaType):
+		// Text of a version is in the database, and has no URL.
+		u, err := blob.Presign(ctx, fs.core.blobs, file.Digest, file.Info.MediaType, from, until)
+		if err != nil && artel.KindOf(err) != artel.NotFound {
+			fs.core.logger.WarnContext(ctx, "there is no presigned URL of a file; this server sends it", "digest", file.Digest, "err", err)
+		}
+		return u
+	}
+	return ""
+}
+
+// isPlainMedia reports whether a browser shows a media type without running anything
+// in it: the bucket does not send the headers that forbid it.
+func isPlainMedia(mediaType string) bool {
+	kind, _, _ := strings.Cut(mediaType, "/")
+	return mediaType == "application/pdf" || kind == "audio" || kind == "video" || kind == "image" && !strings.Contains(mediaType, "svg")
 }
 
 // public returns the URL of a file on the CDN.

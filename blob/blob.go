@@ -2,8 +2,8 @@
 
 // Package blob stores bytes under their SHA-256.
 //
-// Begin with [Store], the contract, and its implementations [OpenDir] and
-// [NewMemory]. The kit blob/blobtest tests implementations.
+// Begin with [Store], the contract, and its implementations [OpenDir],
+// [NewMemory] and blob/s3, which needs an [Index]. The kit blob/blobtest tests implementations.
 //
 // A blob never changes and is never partly visible: it is staged while it is
 // written, and appears under its digest in one step. The package knows neither
@@ -72,6 +72,23 @@ func Unstage(ctx context.Context, s Store, before time.Time) (Staged, error) {
 		return st.Unstage(ctx, before)
 	}
 	return Staged{}, nil
+}
+
+// A Presigner is a Store whose blobs can be read where they are stored.
+type Presigner interface {
+	// Presign returns a URL from which anyone can read d, as a media type, from a
+	// time until another one. It is the same whenever and by whichever process it
+	// is made. It is empty if this is not configured. Errors are those of
+	// [Store.Stat].
+	Presign(ctx context.Context, d artel.Digest, mediaType string, from, until time.Time) (string, error)
+}
+
+// Presign calls [Presigner.Presign] if s implements it.
+func Presign(ctx context.Context, s Store, d artel.Digest, mediaType string, from, until time.Time) (string, error) {
+	if p, ok := s.(Presigner); ok {
+		return p.Presign(ctx, d, mediaType, from, until)
+	}
+	return "", nil
 }
 
 // A Reader reads one blob from any position. Its ReadAt is safe for

@@ -194,12 +194,12 @@ func (d *Dir) fill(ctx context.Context, staged *os.File, r io.Reader, limit int6
 	var size int64
 	for {
 		if err := ctx.Err(); err != nil {
-			return "", 0, sourceError(op, err)
+			return "", 0, SourceError(op, err)
 		}
 		n, err := r.Read(buf[:])
 		size += int64(n)
 		if limit > 0 && size > limit {
-			return "", 0, tooLarge(op, limit)
+			return "", 0, LimitError(op, limit)
 		}
 		hash.Write(buf[:n])
 		if _, err := staged.Write(buf[:n]); err != nil {
@@ -209,7 +209,7 @@ func (d *Dir) fill(ctx context.Context, staged *os.File, r io.Reader, limit int6
 			return artel.NewDigest([32]byte(hash.Sum(nil))), size, nil
 		}
 		if err != nil {
-			return "", 0, sourceError(op, err)
+			return "", 0, SourceError(op, err)
 		}
 	}
 }
@@ -294,7 +294,7 @@ func (d *Dir) Unstage(ctx context.Context, before time.Time) (Staged, error) {
 	}
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
-			return gone, sourceError(op, err)
+			return gone, SourceError(op, err)
 		}
 		stat, err := e.Info()
 		if err != nil || !strings.HasPrefix(e.Name(), "put-") || !stat.ModTime().Before(before) {
@@ -353,7 +353,7 @@ func listLeaf(ctx context.Context, leaf string, yield func(Info) bool) (more boo
 	}
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
-			return false, sourceError(op, err)
+			return false, SourceError(op, err)
 		}
 		digest, size, ok := parseName(e.Name())
 		if !ok {
@@ -379,7 +379,7 @@ func (d *Dir) place(digest artel.Digest) (leaf, name string) {
 // paths lists the files of a digest: one, unless the folder was changed from outside.
 func (d *Dir) paths(ctx context.Context, op string, digest artel.Digest) ([]string, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, sourceError(op, err)
+		return nil, SourceError(op, err)
 	}
 	if _, err := artel.ParseDigest(string(digest)); err != nil {
 		return nil, nil // what cannot exist is not there

@@ -15,13 +15,14 @@ func notFound(op string, d artel.Digest) error {
 	return artel.Errorf(artel.NotFound, op, artel.Shorten(string(d), 80), "no such blob")
 }
 
-func tooLarge(op string, limit int64) error {
+// LimitError returns the error of [Store.Put] for more bytes than the limit.
+func LimitError(op string, limit int64) error {
 	return artel.Errorf(artel.TooLarge, op, "", "more than the limit of %d bytes; send less, or have the limit raised", limit)
 }
 
-// sourceError is for a failing reader or context: what the reader says about
-// its kind holds.
-func sourceError(op string, err error) error {
+// SourceError returns the error of a [Store] for a failing reader or an ended
+// context: what the reader says about its kind holds.
+func SourceError(op string, err error) error {
 	kind := artel.KindOf(err)
 	if kind == artel.Internal {
 		kind = artel.Unavailable

@@ -40,10 +40,10 @@ func (m *Memory) Put(ctx context.Context, r io.Reader, limit int64) (Info, error
 	}
 	data, err := io.ReadAll(r)
 	if err != nil {
-		return Info{}, sourceError(op, err)
+		return Info{}, SourceError(op, err)
 	}
 	if limit > 0 && int64(len(data)) > limit {
-		return Info{}, tooLarge(op, limit)
+		return Info{}, LimitError(op, limit)
 	}
 	info := Info{Digest: artel.NewDigest(sha256.Sum256(data)), Size: int64(len(data)), Time: time.Now()}
 	m.mu.Lock()
@@ -76,7 +76,7 @@ func (m *Memory) Stat(ctx context.Context, d artel.Digest) (Info, error) {
 // Delete implements [Store].
 func (m *Memory) Delete(ctx context.Context, d artel.Digest, before time.Time) (bool, error) {
 	if err := ctx.Err(); err != nil {
-		return false, sourceError("blob.Delete", err)
+		return false, SourceError("blob.Delete", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +97,7 @@ func (m *Memory) List(ctx context.Context, yield func(Info) bool) error {
 	m.mu.RUnlock()
 	for _, info := range infos {
 		if err := ctx.Err(); err != nil {
-			return sourceError("blob.List", err)
+			return SourceError("blob.List", err)
 		}
 		if !yield(info) {
 			return nil
@@ -108,7 +108,7 @@ func (m *Memory) List(ctx context.Context, yield func(Info) bool) error {
 
 func (m *Memory) find(ctx context.Context, op string, d artel.Digest) (memoryBlob, error) {
 	if err := ctx.Err(); err != nil {
-		return memoryBlob{}, sourceError(op, err)
+		return memoryBlob{}, SourceError(op, err)
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()

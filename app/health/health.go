@@ -32,7 +32,7 @@ type Cause struct {
 // The causes.
 var causes = [...]Cause{
 	{"database", "the database cannot be written"},
-	{"blobs", "the folder of the blobs cannot be written"},
+	{"blobs", "the folder or bucket of the blobs cannot be written"},
 	{"disk", "the disk of the data directory has less than 100 MB left"},
 	{"recovery", "unfinished runs of an earlier process could not be continued"},
 	{"secrets", "the keys of stored services cannot be decrypted: restore secret.key in the data directory or ARTEL_SECRET_KEY, or enter the keys again"},

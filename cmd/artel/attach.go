@@ -407,6 +407,7 @@ func (f *follower) open(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	conf.blobs = os.Getenv(blobsVariable)
 	// How others reach a server of this configuration is not how this process does.
 	conf.TLS, conf.Hosts, conf.BasePath, conf.TrustedProxies = tlsSettings{}, nil, "", nil
 	who, err := binding{addr: "127.0.0.1:0"}.access(conf.Auth, nil)

@@ -52,6 +52,7 @@ type config struct {
 	MCP            []mcp.Config                `yaml:"mcp"`             // MCP servers with tools for agents
 	Blobs          struct {
 		Dir string `yaml:"dir"` // default: blobs in the data directory
+		URL string `yaml:"url"` // in place of dir: s3://BUCKET?…, or file:///FOLDER
 	} `yaml:"blobs"`
 	Files struct {
 		PublicBase  string `yaml:"public_base"`  // public URL of /api/v1/files/tool_results, such as a CDN or a proxy; default: none
@@ -103,6 +104,7 @@ type config struct {
 	} `yaml:"log"`
 
 	asked string // value of --config; "": the default
+	blobs string // value of --blobs, which comes before the file
 	path  string // "": no file
 	lines []int  // line numbers of the entries of services, if known
 
@@ -240,7 +242,7 @@ func (c *config) check() error {
 			return fmt.Errorf("content_host is %s, which is one of hosts: want a name that has neither page nor API", artel.Shorten(c.ContentHost, 80))
 		}
 	}
-	for _, check := range []func() error{c.TLS.check, c.Auth.check} {
+	for _, check := range []func() error{c.TLS.check, c.Auth.check, c.checkBlobs} {
 		if err := check(); err != nil {
 			return err
 		}

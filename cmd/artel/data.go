@@ -35,14 +35,6 @@ const (
 	lockFile     = "lock" // locked by the process that uses the data directory
 )
 
-// blobDir is the folder of the blobs.
-func (o serverOptions) blobDir() string {
-	if o.config.Blobs.Dir != "" {
-		return o.config.relative(o.config.Blobs.Dir)
-	}
-	return filepath.Join(o.data, "blobs")
-}
-
 // spoolDir is the folder of temporary request bodies.
 func (o serverOptions) spoolDir() string { return filepath.Join(o.data, "spool") }
 
@@ -52,7 +44,7 @@ func (o serverOptions) pdfDir() string { return filepath.Join(o.data, "pdfium") 
 // openData locks the data directory for this process and opens its contents;
 // closing the server unlocks it.
 func (s *server) openData(ctx context.Context, o serverOptions) (store.Store, blob.Store, error) {
-	if slices.Contains(o.config.withheld, "blobs") { // the bytes may be elsewhere
+	if o.config.blobs == "" && slices.Contains(o.config.withheld, "blobs") { // the bytes may be elsewhere
 		return nil, nil, o.config.errUntrusted()
 	}
 	if err := os.MkdirAll(o.data, 0o700); err != nil {
@@ -89,15 +81,9 @@ func (s *server) openData(ctx context.Context, o serverOptions) (store.Store, bl
 	if s.opened, err = os.Stat(s.database); err != nil {
 		return nil, nil, artel.Errorf(artel.Unavailable, "serve", s.database, "the database cannot be read: %w", err)
 	}
-	blobs, err := blob.OpenDir(o.blobDir())
+	blobs, err := s.openBlobs(ctx, o, db)
 	if err != nil {
 		return nil, nil, err
-	}
-	s.close = append(s.close, blobs.Close)
-	if o.config.Blobs.Dir != "" {
-		if err := claimBlobs(o.blobDir(), o.data); err != nil {
-			return nil, nil, artel.Errorf(artel.Unavailable, "serve", o.blobDir(), "the folder of the blobs cannot be written: %w", err)
-		}
 	}
 	return db, blobs, nil
 }
@@ -117,14 +103,19 @@ func warnOfWriters(data string, log *slog.Logger) {
 const usersFile = "data-directories"
 
 // checkAlone returns an error if other data directories share the blob folder: bytes
-// that their rows refer to would look like garbage.
+// that their rows refer to would look like garbage. In a bucket, each database has
+// objects of its own.
 func (o serverOptions) checkAlone() error {
-	others, err := otherUsers(o.blobDir(), o.data)
+	bucket, dir, err := o.blobPlace()
+	if err != nil || bucket != nil {
+		return err
+	}
+	others, err := otherUsers(dir, o.data)
 	if err != nil {
-		return artel.Errorf(artel.Unavailable, "gc", o.blobDir(), "the users of this folder cannot be read: %w", err)
+		return artel.Errorf(artel.Unavailable, "gc", dir, "the users of this folder cannot be read: %w", err)
 	}
 	if len(others) > 0 {
-		return artel.Errorf(artel.Conflict, "gc", o.blobDir(), "the data directory %s stores its bytes in this folder too, so nothing is removed; give each its own folder (blobs.dir)", others[0])
+		return artel.Errorf(artel.Conflict, "gc", dir, "the data directory %s stores its bytes in this folder too, so nothing is removed; give each its own folder (blobs.dir)", others[0])
 	}
 	return nil
 }

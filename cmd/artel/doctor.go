@@ -42,7 +42,7 @@ type diagnosis struct {
 var errFindings = errors.New("artel doctor has findings")
 
 func doctorCommand(g *globals) *cobra.Command {
-	var addr, data string
+	var addr, data, blobs string
 	var services, recount bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Look for what keeps the server from working", Args: usage(cobra.NoArgs),
@@ -52,7 +52,7 @@ few tokens each. Changes nothing, and prints no keys; --recount alone corrects h
 much each user stores, where the sums that are kept are wrong. Exits with 1 if
 something needs to be done.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := doctor{addr: addr, data: data, recount: recount}
+			d := doctor{addr: addr, data: data, bucket: blobs, recount: recount}
 			d.examine(cmd.Context(), g.config, services)
 			err := g.print(cmd, map[string]any{"version": version, "checks": d.all}, func(w printer) {
 				for _, one := range d.all {
@@ -79,6 +79,7 @@ something needs to be done.`,
 	}
 	cmd.Flags().StringVar(&addr, "addr", envOr("ARTEL_ADDR", defaultAddr), "address that the server is to listen on")
 	cmd.Flags().StringVar(&data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
+	blobsFlag(cmd, &blobs)
 	cmd.Flags().BoolVar(&recount, "recount", false, "correct how much each user stores, if it is wrong; writes wait meanwhile")
 	cmd.Flags().BoolVar(&services, "services", false, "ask every model service for a word, which may cost")
 	return cmd
@@ -87,6 +88,7 @@ something needs to be done.`,
 // A doctor collects diagnoses.
 type doctor struct {
 	addr, data string
+	bucket     string // of --blobs
 	recount    bool
 	all        []diagnosis
 }
@@ -119,7 +121,7 @@ func (d *doctor) examine(ctx context.Context, path string, services bool) {
 	d.space()
 	d.database(ctx)
 	d.secrets()
-	d.blobs(conf)
+	d.blobs(ctx, conf)
 	d.address(ctx, served)
 	d.clock()
 	if services && err == nil {
@@ -281,21 +283,6 @@ func (d *doctor) secrets() {
 		return
 	}
 	d.fine(check, "their key can be read")
-}
-
-func (d *doctor) blobs(conf config) {
-	dir := serverOptions{data: d.data, config: conf}.blobDir()
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		d.fine("blobs", "there are none yet")
-	case err != nil:
-		d.ill("blobs", "look at the rights of the folder", "%v", err)
-	case !info.IsDir():
-		d.ill("blobs", "remove the file, or set blobs.dir", "%s is no folder", dir)
-	default:
-		d.fine("blobs", "%s", dir)
-	}
 }
 
 // address looks who listens on the address of the server.

@@ -24,6 +24,7 @@ import (
 // gcOptions holds the arguments of artel gc.
 type gcOptions struct {
 	data  string
+	blobs string
 	dry   bool
 	grace time.Duration
 }
@@ -44,6 +45,7 @@ them may follow.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
+	blobsFlag(cmd, &c.blobs)
 	flags.BoolVar(&c.dry, "dry-run", false, "list what would be removed, without removing it")
 	flags.DurationVar(&c.grace, "grace", app.DefaultGrace, "keep bytes stored within this time")
 	return cmd
@@ -114,6 +116,7 @@ func (c gcOptions) directly(cmd *cobra.Command, g *globals) (app.Collected, erro
 	if err != nil {
 		return app.Collected{}, err
 	}
+	conf.blobs = c.blobs
 	o := serverOptions{data: c.data, config: conf, log: newLog(conf)}
 	s := &server{config: conf, log: o.log}
 	defer s.shut()

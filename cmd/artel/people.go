@@ -255,6 +255,7 @@ forgotten it and whom no other can invite again. The server has to be stopped.`,
 			if err != nil {
 				return err
 			}
+			conf.blobs = os.Getenv(blobsVariable)
 			s := &server{config: conf, log: newLog(conf)}
 			defer s.shut()
 			db, _, err := s.openData(cmd.Context(), serverOptions{data: data, config: conf, log: s.log})

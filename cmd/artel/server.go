@@ -54,6 +54,7 @@ type server struct {
 	purged    atomic.Bool // deletions were made final since the last garbage collection
 	services  *model.Registry
 	blobs     blob.Store
+	public    string // origin of presigned URLs of blobs; "": there are none
 	health    *health.Checker
 	metrics   *metrics.Metrics
 	telemetry *telemetry.Telemetry                                                // nil: off
@@ -149,7 +150,11 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	s.http = modelClient()
 	s.http.Transport = s.telemetry.Transport(s.http.Transport)
 	s.nameModels(ctx)
-	uploads := openUploads(o.data, app.MediaAddress(key, o.config.Files.PublicBase, nil), s.log)
+	address, cdn := app.MediaAddress(key, o.config.Files.PublicBase, nil), o.config.Files.PublicBase
+	if address == nil && s.public != "" {
+		address, cdn = app.PresignedAddress(blobs, s.log, nil), s.public
+	}
+	uploads := openUploads(o.data, address, s.log)
 	providers := networkProviders(s.http, blobs, uploads)
 	s.reap = func(ctx context.Context) { uploads.RunDeletions(ctx, s.services.All, fileDeleters(providers)) }
 	providers[model.Demo] = demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario})
@@ -159,7 +164,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		Access: o.access, UserLimits: o.config.Limits.userLimits(), UserRuns: o.config.Limits.User.Runs, OnUsage: metrics.Usage(s.metrics), OnRun: s.onRun,
 		Stored: app.Stored{Secrets: secrets, HTTP: s.http, Files: o.config.fileTools(), OnSecrets: func(err error) { s.health.Set(health.Secrets, err) }},
 		Files: app.FileOptions{
-			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.checkAlone, ServiceFiles: uploads,
+			Key: key, PublicBase: o.config.Files.PublicBase, Presign: s.public != "", Retention: o.config.retention(), Alone: o.checkAlone, ServiceFiles: uploads,
 			Shown: tool.Shown{Bytes: o.config.Files.InlineLimit, Characters: o.config.Files.ModelLimit},
 		},
 		Web: fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
@@ -213,7 +218,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		gateway: httpapi.Inert(gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.logRequest, Log: s.log, Backend: gatewayOptions, Origins: origins})),
 		api:     httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log, Ready: s.health.Causes, ContentHost: content}),
 		metrics: httpapi.Inert(httpapi.Operators(s.metrics.Handler())),
-		page:    webui.At(webui.Place{Prefix: o.config.prefix(), OIDC: provider, Content: content.Sources()}, s.app, webui.Options{Version: version, Command: startedAs(os.Args), Samples: files, Log: s.log, CDN: o.config.Files.PublicBase, API: func() ([]byte, error) { return httpapi.Document(s.app, version) }}),
+		page:    webui.At(webui.Place{Prefix: o.config.prefix(), OIDC: provider, Content: content.Sources()}, s.app, webui.Options{Version: version, Command: startedAs(os.Args), Samples: files, Log: s.log, CDN: cdn, API: func() ([]byte, error) { return httpapi.Document(s.app, version) }}),
 	}
 	admitted := gatewayOptions.Keys
 	if !o.config.admits() {

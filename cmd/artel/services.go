@@ -177,7 +177,7 @@ func (s *server) defaultService() artel.ServiceID {
 // cannot reach this server.
 func (s *server) checkAddresses() {
 	for _, service := range s.services.All() {
-		if service.Capabilities.Sends(model.ByURL) && s.config.Files.PublicBase == "" {
+		if service.Capabilities.Sends(model.ByURL) && s.config.Files.PublicBase == "" && s.public == "" {
 			s.log.Warn("configuration: a service is to fetch media, and files.public_base, where it could, is missing; they are sent as bytes", "service", service.ID)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"hash"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -30,6 +31,7 @@ func (s *Store) Put(ctx context.Context, r io.Reader, limit int64) (blob.Info, e
 	if !src.end {
 		return s.putParts(ctx, src, buf[:])
 	}
+	src.hash.Write(buf[:n])
 	o := blob.Object{Digest: src.digest(), Size: src.size}
 	if _, err := s.index.Find(ctx, o.Digest); err == nil {
 		info, kept, err := s.keep(ctx, o)
@@ -75,17 +77,22 @@ func (s *Store) putParts(ctx context.Context, src *source, buf []byte) (_ blob.I
 		}
 	}()
 	var parts []minio.CompletePart
+	var hashing sync.WaitGroup
+	defer hashing.Wait() // before buf is used again
 	for n := len(buf); n > 0; {
 		if len(parts) == maxParts {
 			return blob.Info{}, blob.LimitError(op, maxParts*PartSize)
 		}
-		sum := sha256.Sum256(buf[:n])
-		part, err := s.core.PutObjectPart(ctx, s.address.Bucket, o.Key, upload, len(parts)+1, bytes.NewReader(buf[:n]), int64(n),
+		sent := buf[:n]
+		hashing.Go(func() { src.hash.Write(sent) })
+		sum := sha256.Sum256(sent)
+		part, err := s.core.PutObjectPart(ctx, s.address.Bucket, o.Key, upload, len(parts)+1, bytes.NewReader(sent), int64(n),
 			minio.PutObjectPartOptions{Sha256Hex: hex.EncodeToString(sum[:]), DisableContentSha256: true})
 		if err != nil {
 			return blob.Info{}, failure(ctx, op, "", err)
 		}
 		parts = append(parts, minio.CompletePart{PartNumber: part.PartNumber, ETag: part.ETag})
+		hashing.Wait()
 		if n = 0; !src.end {
 			if n, err = src.fill(ctx, buf); err != nil {
 				return blob.Info{}, err
@@ -169,7 +176,7 @@ func (s *Store) discard(ctx context.Context, key string) {
 	}
 }
 
-// A source is read in parts, counted and hashed.
+// A source is read in parts and counted. Its parts are hashed in order.
 type source struct {
 	r     io.Reader
 	limit int64
@@ -196,7 +203,6 @@ func (s *source) fill(ctx context.Context, buf []byte) (int, error) {
 			return 0, blob.SourceError(op, err)
 		}
 	}
-	s.hash.Write(buf[:n])
 	if err := ctx.Err(); err != nil {
 		return 0, blob.SourceError(op, err)
 	}

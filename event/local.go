@@ -93,6 +93,23 @@ func (n *LocalNotifier) Discard(c artel.ConversationID, within artel.CallPath) {
 	}
 }
 
+// Writing returns the answers that are being written in c, each as one piece.
+func (n *LocalNotifier) Writing(c artel.ConversationID) []Delta {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := n.feeds[c]
+	if f == nil {
+		return nil
+	}
+	var all []Delta
+	for _, a := range f.active {
+		d := a.latest
+		d.Text, d.Reasoning = a.text.String(), a.reasoning.String()
+		all = append(all, d)
+	}
+	return all
+}
+
 // Listen implements [Notifier].
 func (n *LocalNotifier) Listen(c artel.ConversationID) Listener {
 	n.mu.Lock()

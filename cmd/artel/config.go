@@ -105,6 +105,7 @@ type config struct {
 
 	asked string // value of --config; "": the default
 	blobs string // value of --blobs, which comes before the file
+	bus   string // value of --bus
 	path  string // "": no file
 	lines []int  // line numbers of the entries of services, if known
 

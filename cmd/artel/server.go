@@ -28,7 +28,6 @@ import (
 	"github.com/artelhq/artel/app/telemetry"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/gateway/backend"
@@ -158,8 +157,12 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	providers := networkProviders(s.http, blobs, uploads)
 	s.reap = func(ctx context.Context) { uploads.RunDeletions(ctx, s.services.All, fileDeleters(providers)) }
 	providers[model.Demo] = demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario})
+	notifier, err := s.openNotifier()
+	if err != nil {
+		return err
+	}
 	s.app, err = app.New(app.Config{
-		Store: s.metrics.Store(db), Blobs: blobs, Notifier: s.metrics.Notifier(event.NewNotifier()), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: s.telemetry.Providers(providers),
+		Store: s.metrics.Store(db), Blobs: blobs, Notifier: s.metrics.Notifier(notifier), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: s.telemetry.Providers(providers),
 		Reload: s.reload, FileKeys: fileKeys(gatewayOptions.Keys), Background: o.config.smallCalls(),
 		Access: o.access, UserLimits: o.config.Limits.userLimits(), UserRuns: o.config.Limits.User.Runs, OnUsage: metrics.Usage(s.metrics), OnRun: s.onRun,
 		Stored: app.Stored{Secrets: secrets, HTTP: s.http, Files: o.config.fileTools(), OnSecrets: func(err error) { s.health.Set(health.Secrets, err) }},

@@ -57,7 +57,7 @@ func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, 
 			Err: errors.New("there is no such tool; GET /tools lists them"),
 		}
 	}
-	if err := ts.permit(name, confirmed); err != nil {
+	if err := ts.Permit(name, confirmed); err != nil {
 		return tool.Result{}, err
 	}
 	at, err := ts.core.writeBase(ctx, c, "")
@@ -74,8 +74,8 @@ func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, 
 	return result, err
 }
 
-// permit refuses a call that the deployment's permissions do not allow.
-func (ts *Tools) permit(name string, confirmed bool) error {
+// Permit refuses a call that the deployment's permissions do not allow, as [Tools.Call].
+func (ts *Tools) Permit(name string, confirmed bool) error {
 	rule, level := name, ts.core.permissions.Of(name)
 	if _, named := ts.core.permissions[name]; !named {
 		rule = agent.AnyTool

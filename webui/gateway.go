@@ -198,7 +198,20 @@ func (ui *handler) gateway(w http.ResponseWriter, r *http.Request) {
 		Keyed    bool // programs need a key
 		Hosts    []Client
 		Token    bool // hosts need a token
-	}{f, q, clients(peer.Of(r).URL(), string(f.Models.Chosen().ID), key), key != "", hosts(peer.Of(r).URL(), !ui.app.Access.Open()), !ui.app.Access.Open()})
+		Wrapped  []wrappedServer
+	}{f, q, clients(peer.Of(r).URL(), string(f.Models.Chosen().ID), key), key != "", hosts(peer.Of(r).URL(), !ui.app.Access.Open()), !ui.app.Access.Open(), ui.wrapped(r)})
+}
+
+// A wrappedServer is an MCP server of the deployment, which hosts reach behind the proxy.
+type wrappedServer struct{ Name, URL string }
+
+// wrapped returns the MCP servers that hosts reach behind the proxy.
+func (ui *handler) wrapped(r *http.Request) (out []wrappedServer) {
+	for _, prefix := range ui.app.Tools.Prefixes(r.Context()) {
+		name := strings.TrimSuffix(prefix, "_")
+		out = append(out, wrappedServer{name, peer.Of(r).URL() + "/mcp/proxy/" + name})
+	}
+	return out
 }
 
 // logPause is the minimum time between two updates of the live list.

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
 	"github.com/artelhq/artel"
@@ -313,11 +312,8 @@ func (c *connection) TokenSource(ctx context.Context) (oauth2.TokenSource, error
 func (c *connection) Authorize(ctx context.Context, r *http.Request, resp *http.Response) error {
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusForbidden {
-		all, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
-		for _, ch := range all {
-			if ch.Scheme == "bearer" && (ch.Params["error"] == "insufficient_scope" || ch.Params["error"] == "" && ch.Params["scope"] != "") {
-				return c.without(c.tokens.Insufficient(artel.WithOwner(ctx, c.owner), c.server, strings.Fields(ch.Params["scope"])))
-			}
+		if scopes, ok := wantedScopes(resp); ok {
+			return c.without(c.tokens.Insufficient(artel.WithOwner(ctx, c.owner), c.server, scopes))
 		}
 		return fmt.Errorf("the server refuses the account: %s", resp.Status)
 	}
@@ -389,6 +385,9 @@ func (p *Pool) Logins() []Server {
 // Forget closes the connection of a user to a server. Calls that run end as they would
 // have.
 func (p *Pool) Forget(server string, owner artel.Owner) {
+	p.mu.Lock()
+	p.depart(server, owner)
+	p.mu.Unlock()
 	for _, c := range p.all() {
 		if c.users != nil && c.server.Name == server {
 			c.users.forget(owner)

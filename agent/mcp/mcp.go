@@ -7,7 +7,8 @@
 // the connections: [Pool.Run] connects, reconnects with growing pauses, and
 // follows changes of the lists; [Pool.Tools] returns the tools currently
 // offered, with names that begin with the servers' names. [Pool.Put] and [Pool.Remove]
-// change the servers at any time. A [Config] is a server as the configuration writes
+// change the servers at any time; [NewEndpoint] is for connections of one user that are not
+// the pool's. A [Config] is a server as the configuration writes
 // it, and [Look] shows what a server is and offers.
 //
 // Results become [tool.Result] values: texts pass the media extraction of the
@@ -127,6 +128,8 @@ type Pool struct {
 	servers []*connection
 	start   func(*connection) // nil: Run does not run
 	tokens  Tokens            // of users; nil: none
+
+	endpoints map[*Endpoint]bool
 }
 
 // NewPool makes a pool, which connects in [Pool.Run]. The error, of kind
@@ -135,7 +138,7 @@ func NewPool(servers []Server, log *slog.Logger) (*Pool, error) {
 	if log == nil {
 		log = slog.Default()
 	}
-	p := &Pool{log: log}
+	p := &Pool{log: log, endpoints: map[*Endpoint]bool{}}
 	for _, s := range servers {
 		err := s.Check()
 		if p.has(s.Name) {
@@ -176,6 +179,7 @@ func (p *Pool) Put(s Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.connection(s)
+	p.depart(s.Name, "")
 	p.servers = slices.Clone(p.servers)
 	if at := slices.IndexFunc(p.servers, func(o *connection) bool { return o.server.Name == s.Name }); at >= 0 {
 		p.servers[at].leave()
@@ -193,6 +197,7 @@ func (p *Pool) Put(s Server) {
 func (p *Pool) Remove(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.depart(name, "")
 	p.servers = slices.DeleteFunc(slices.Clone(p.servers), func(c *connection) bool {
 		if c.server.Name != name {
 			return false

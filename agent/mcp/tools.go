@@ -24,10 +24,10 @@ import (
 // prefix returns the prefix of the names of the server's tools.
 func (s Server) prefix() string { return s.Name + "_" }
 
-// toolName returns the name of a server's tool for models: characters that some
+// ToolName returns the name of a server's tool for models: characters that some
 // model API refuses become "_", and if the name was changed or cut, it ends
 // with a hash of the original.
-func (s Server) toolName(name string) string {
+func (s Server) ToolName(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r == '_' || !notInName(r) {
 			return r
@@ -53,7 +53,7 @@ func (c *connection) tool(t *sdk.Tool) (tool.Tool, error) {
 	if err != nil {
 		return tool.Tool{}, err
 	}
-	made := tool.Tool{Deferrable: true, Name: c.server.toolName(t.Name), Doc: artel.Shorten(strings.TrimSpace(t.Description), maxDoc), Schema: schema}
+	made := tool.Tool{Deferrable: true, Name: c.server.ToolName(t.Name), Doc: artel.Shorten(strings.TrimSpace(t.Description), maxDoc), Schema: schema}
 	if a := t.Annotations; a != nil {
 		made.Parallel = a.ReadOnlyHint
 		if a.ReadOnlyHint || a.IdempotentHint {
@@ -295,9 +295,9 @@ const maxResources = 500
 
 // listResources is a tool that lists the resources of the server.
 func (c *connection) listResources() tool.Tool {
-	t := tool.Func(c.server.toolName("list_resources"), "Lists what there is to read on the MCP server "+c.server.Name+": addresses for "+c.server.toolName("read_resource")+".",
+	t := tool.Func(c.server.ToolName("list_resources"), "Lists what there is to read on the MCP server "+c.server.Name+": addresses for "+c.server.ToolName("read_resource")+".",
 		func(ctx context.Context, e *tool.Env, _ struct{}) (tool.Result, error) {
-			return c.call(ctx, e, c.server.toolName("list_resources"), func(ctx context.Context, k *inCall) (tool.Result, error) {
+			return c.call(ctx, e, c.server.ToolName("list_resources"), func(ctx context.Context, k *inCall) (tool.Result, error) {
 				var found []string
 				for r, err := range k.session.Resources(ctx, nil) {
 					if err != nil {
@@ -330,7 +330,7 @@ type resourceArgs struct {
 // readResource is a tool that reads a resource: text unchanged, bytes as an
 // artifact.
 func (c *connection) readResource() tool.Tool {
-	name := c.server.toolName("read_resource")
+	name := c.server.ToolName("read_resource")
 	t := tool.Func(name, "Reads a resource of the MCP server "+c.server.Name+"; what is no text becomes an artifact.",
 		func(ctx context.Context, e *tool.Env, in resourceArgs) (tool.Result, error) {
 			return c.call(ctx, e, name, func(ctx context.Context, k *inCall) (tool.Result, error) {

@@ -67,7 +67,7 @@ func (v *Visit) Offers(ctx context.Context) ([]Offer, error) {
 		if about == "" && t.Annotations != nil {
 			about = t.Annotations.Title
 		}
-		out = append(out, Offer{v.server.toolName(t.Name), artel.Shorten(t.Name, 200), v.server.Secrets.Hide(artel.Shorten(about, 1000))})
+		out = append(out, Offer{v.server.ToolName(t.Name), artel.Shorten(t.Name, 200), v.server.Secrets.Hide(artel.Shorten(about, 1000))})
 	}
 	return out, nil
 }

@@ -8,13 +8,14 @@ import (
 
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/gateway/mcpserver"
+	"github.com/artelhq/artel/gateway/mcpwrapped"
 	"github.com/artelhq/artel/httpapi"
 )
 
 // faces are the handlers of a server. They are not routed by a ServeMux, because
 // that redirects unclean paths itself, without a problem document.
 type faces struct {
-	gateway, api, mcp, metrics, page http.Handler
+	gateway, api, mcp, wrapped, metrics, page http.Handler
 }
 
 // Names of the faces, for metrics.
@@ -51,6 +52,10 @@ func (f faces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case apiFace:
 		f.api.ServeHTTP(w, r)
 	case mcpFace:
+		if mcpwrapped.Serves(r) {
+			f.wrapped.ServeHTTP(w, r)
+			return
+		}
 		f.mcp.ServeHTTP(w, r)
 	case metricsFace:
 		f.metrics.ServeHTTP(w, r)

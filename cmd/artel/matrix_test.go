@@ -146,7 +146,7 @@ func operatorRoutes() []endpoint {
 }
 
 func newMatrixBench(t *testing.T) *matrixBench {
-	m := &matrixBench{guarded: newGuarded(t, access.Options{Mode: access.Required}, nil), shared: map[string]string{}, bodies: map[endpoint]apiBody{}}
+	m := &matrixBench{guarded: newGuarded(t, access.Options{Mode: access.Required}, func(c *config) { wrap(t, c) }), shared: map[string]string{}, bodies: map[endpoint]apiBody{}}
 	admin := m.setUp()
 	member, other, viewer := m.user(admin, "member@example.org", "member"), m.user(admin, "other@example.org", "member"), m.user(admin, "viewer@example.org", "viewer")
 	scoped := func(cookie, scopes string) string { _, secret := m.token(cookie, scopes); return secret }

@@ -91,6 +91,11 @@ func (s *server) connect(ctx context.Context, p *mcp.Pool) {
 	p.Await(soon, "")
 }
 
+// pools leaves out those that are nil.
+func pools(all ...*mcp.Pool) []*mcp.Pool {
+	return slices.DeleteFunc(all, func(p *mcp.Pool) bool { return p == nil })
+}
+
 func toolServersCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "servers", Short: "Show the state of the MCP servers of a running server", Args: usage(cobra.NoArgs),

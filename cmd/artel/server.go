@@ -32,6 +32,7 @@ import (
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/gateway/mcpserver"
+	"github.com/artelhq/artel/gateway/mcpwrapped"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/internal/fetch"
 	"github.com/artelhq/artel/internal/logctx"
@@ -216,8 +217,11 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	origins := gateway.Origins(o.config.Gateway.Origins)
 	mcpServer := mcpserver.New(s.app, mcpserver.Options{Version: version, Log: s.log})
 	s.close = append(s.close, func() error { mcpServer.Close(); return nil })
+	wrapped := mcpwrapped.New(s.app, mcpwrapped.Options{Pools: pools(pool, s.app.Toolbox.Pool()), Log: s.log})
+	s.close = append(s.close, func() error { wrapped.Close(); return nil })
 	f := faces{
 		mcp:     httpapi.Inert(mcpServer),
+		wrapped: httpapi.Inert(wrapped),
 		gateway: httpapi.Inert(gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.logRequest, Log: s.log, Backend: gatewayOptions, Origins: origins})),
 		api:     httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log, Ready: s.health.Causes, ContentHost: content}),
 		metrics: httpapi.Inert(httpapi.Operators(s.metrics.Handler())),

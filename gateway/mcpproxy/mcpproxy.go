@@ -15,6 +15,9 @@
 // Refs are digests, and texts have no times and no counters: equal results are equal byte by
 // byte, so that the prompt cache of the host holds.
 //
+// A [Guard] decides which methods and tools a host may use; a [Handler] serves hosts over
+// HTTP.
+//
 // Messages are read in parts, and long ones are in temporary files: the memory does not grow
 // with them.
 package mcpproxy
@@ -49,6 +52,7 @@ type Options struct {
 	Defer Defer            // whether tools are listed or found
 	Count func(string) int // of tokens
 	Log   *slog.Logger
+	Guard Guard // decides what the host may do; nil: everything
 
 	// OnCall gets an entry about every call of a tool, task and resource, after the answer and
 	// before the host gets it; nil: none is made. It must return at once. An entry names what
@@ -91,6 +95,9 @@ type Proxy struct {
 	listed   *listing              // nil: not known
 	host     client
 	serving  map[string]func() // by id: ends a request that the proxy itself answers
+	asking   map[string]chan *message
+	agreed   []string // states of calls to which the user has agreed
+	forget   bool     // pictures are shown each time: the host has no session
 }
 
 // An Upstream is a server to wrap.
@@ -108,7 +115,7 @@ func New(u Upstream, s Store, o Options) *Proxy {
 	}
 	p := &Proxy{
 		options: o, keeper: newKeeper(s), names: names{}.orDefault(nil), slots: make(chan struct{}, 2),
-		pictures: map[artel.Digest]bool{}, serving: map[string]func(){},
+		pictures: map[artel.Digest]bool{}, serving: map[string]func(){}, asking: map[string]chan *message{},
 	}
 	p.up = newUpstream(u, o, p.received)
 	return p
@@ -188,6 +195,7 @@ func (p *Proxy) finish(ctx context.Context) {
 // fromHost takes a message of the host.
 func (p *Proxy) fromHost(ctx context.Context, m *message) {
 	switch {
+	case m.method == "" && p.answered(m):
 	case m.method == "": // an answer to a question of the server
 		p.up.pass(ctx, m)
 		_ = m.Close()
@@ -219,7 +227,7 @@ func (p *Proxy) notified(ctx context.Context, m *message) {
 
 // answer answers a request of the host, or passes it on.
 func (p *Proxy) answer(ctx context.Context, m *message) {
-	ctx, end := context.WithCancel(ctx)
+	ctx, end := context.WithCancel(m.in(ctx))
 	p.mu.Lock()
 	p.serving[m.id] = end
 	p.mu.Unlock()
@@ -228,7 +236,7 @@ func (p *Proxy) answer(ctx context.Context, m *message) {
 		defer m.Close() //nolint:errcheck // a temporary file
 		reply, err := p.reply(ctx, m)
 		if err != nil {
-			reply = failure(m.id, codeInternal, err.Error())
+			reply = failure(m.id, codeInternal, p.up.hide(err.Error()))
 		}
 		p.mu.Lock()
 		delete(p.serving, m.id)
@@ -249,6 +257,9 @@ func (p *Proxy) toHost(ctx context.Context, m *message) {
 
 // reply returns the answer to a request; nil: the request was cancelled, and there is none.
 func (p *Proxy) reply(ctx context.Context, m *message) (*message, error) {
+	if refusal := p.guarded(ctx, m); refusal != nil {
+		return refusal, nil
+	}
 	switch m.method {
 	case "tools/list":
 		return p.toolsList(ctx, m)

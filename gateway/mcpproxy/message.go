@@ -22,7 +22,31 @@ type message struct {
 	method string // "": a response
 	params span
 	result span
-	failed bool // a response with an error
+	failed bool            // a response with an error
+	asker  context.Context // has the values of the host's request; nil: none
+}
+
+// in returns the context of a message: it ends with ctx, and has the values of the host's
+// request too.
+func (m *message) in(ctx context.Context) context.Context {
+	if m.asker == nil {
+		return ctx
+	}
+	return joined{ctx, m.asker}
+}
+
+// A joined context has the end of one context, and the values of another as well.
+type joined struct {
+	context.Context
+	values context.Context
+}
+
+// Value implements [context.Context].
+func (j joined) Value(key any) any {
+	if v := j.Context.Value(key); v != nil {
+		return v
+	}
+	return j.values.Value(key)
 }
 
 // parse finds the parts of a message in the bytes of s, which it owns from then on.

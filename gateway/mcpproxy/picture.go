@@ -94,6 +94,9 @@ func reason(err error) string {
 func (p *Proxy) firstTime(d artel.Digest) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.forget {
+		return true
+	}
 	if p.pictures[d] {
 		return false
 	}

@@ -163,7 +163,7 @@ func (l *remoteLink) dress(req *http.Request, m *message) {
 	session, version := l.session, l.version
 	l.mu.Unlock()
 	if m != nil {
-		if v := m.word(m.member(m.member(m.params, "_meta"), "io.modelcontextprotocol/protocolVersion")); v != "" {
+		if v := m.version(); v != "" {
 			version = v
 		}
 	}

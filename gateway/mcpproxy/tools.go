@@ -136,6 +136,9 @@ func (p *Proxy) list(ctx context.Context, like *message) (l *listing, refused *m
 					if err := json.Unmarshal(raw, &tool); err != nil {
 						return fmt.Errorf("a tool of the server %s: %w", p.options.Name, err)
 					}
+					if !p.offers(tool.Name) {
+						return nil
+					}
 					if tool.Description == "" {
 						tool.Description = tool.Title
 					}
@@ -313,6 +316,17 @@ func (l *listing) has(name string) bool {
 // callTool passes a call on, with bytes in the place of refs, and shortens its result.
 func (p *Proxy) callTool(ctx context.Context, m *message, name string) (*message, error) {
 	recordOf(ctx).called(name)
+	if refusal, err := p.permitted(ctx, m, name); refusal != nil || err != nil || ctx.Err() != nil {
+		return refusal, err
+	}
+	call, err := m.withoutAgreement()
+	if err != nil {
+		return nil, err
+	}
+	if call != m {
+		defer call.Close() //nolint:errcheck // a temporary file
+		m = call
+	}
 	restored, problem, err := p.restored(ctx, m, name)
 	if err != nil {
 		return nil, err
@@ -327,6 +341,7 @@ func (p *Proxy) callTool(ctx context.Context, m *message, name string) (*message
 	if got == nil || err != nil {
 		return got, err
 	}
+	p.goesOn(got)
 	recordOf(ctx).returned(got.size)
 	return p.rewritten(ctx, got, func() (*message, error) {
 		if got.failed {

@@ -71,6 +71,7 @@ func (u *upstream) connected(ctx context.Context) (link, int, error) {
 	u.mu.Lock()
 	u.failures++
 	if err != nil {
+		err = u.hidden(err)
 		u.why = err
 		u.mu.Unlock()
 		return nil, 0, err
@@ -195,7 +196,7 @@ func (u *upstream) exchange(ctx context.Context, l link, generation int, m *mess
 	defer u.forget(m.id)
 	if err := l.send(ctx, m); err != nil && ctx.Err() == nil {
 		if _, program := l.(*lines); !program {
-			return nil, fmt.Errorf("the server %s did not take the request: %w", u.options.Name, err)
+			return nil, fmt.Errorf("the server %s did not take the request: %w", u.options.Name, u.hidden(err))
 		}
 		// It has closed its input, so that it ends or has ended, and no call has begun.
 		_ = l.close() // its end is reported by read
@@ -254,7 +255,7 @@ func (u *upstream) pass(ctx context.Context, m *message) {
 		return // the server that it was for has ended
 	}
 	if err := l.send(ctx, m); err != nil {
-		u.options.Log.Warn("the server did not take a message", "server", u.options.Name, "method", m.method, "err", err)
+		u.options.Log.Warn("the server did not take a message", "server", u.options.Name, "method", m.method, "err", u.hidden(err))
 	}
 }
 
@@ -268,6 +269,19 @@ func (u *upstream) read(ctx context.Context, l link, generation int) {
 			}
 			u.ended(generation, err)
 			return
+		}
+		m, err = u.clean(m)
+		if err != nil {
+			u.options.Log.Warn("a message of the server was left out", "server", u.options.Name, "err", u.hidden(err))
+			if m == nil {
+				continue
+			}
+			id := m.id
+			_ = m.Close()
+			if m.method != "" || id == "" {
+				continue
+			}
+			m = failure(id, codeInternal, "the answer could not be read")
 		}
 		if m.method != "" {
 			u.take(ctx, m)
@@ -291,6 +305,7 @@ func (u *upstream) ended(generation int, err error) {
 	if errors.Is(err, io.EOF) {
 		err = errors.New("it closed the connection")
 	}
+	err = u.hidden(err)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.link = nil

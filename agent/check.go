@@ -100,6 +100,7 @@ func (d Definition) Check(k Known) Flaws {
 		fs.add("tools", phrase.AgentNoSubagents, map[string]any{"Name": SubagentTool})
 	}
 	checkNames(&fs, "subagents", d.Subagents, k.Agents, phrase.AgentNoAgent)
+	d.Skills.check(&fs)
 	d.checkPermissions(&fs, k)
 	d.Limits.check(&fs)
 	if d.Limits.Cost > 0 {

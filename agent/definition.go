@@ -29,6 +29,7 @@ type Definition struct {
 	Fallbacks   []artel.ServiceID `json:"fallbacks,omitempty" yaml:"fallbacks"`     // tried in this order if the service cannot be reached
 	Tools       []string          `json:"tools,omitempty" yaml:"tools"`             // the only ones that it can call
 	Subagents   []artel.AgentName `json:"subagents,omitempty" yaml:"subagents"`     // agents that it may delegate to, with [SubagentTool]
+	Skills      SkillNames        `json:"skills,omitempty" yaml:"skills"`           // that it can open, with [tool.OpenSkill]
 	Permissions Permissions       `json:"permissions,omitempty" yaml:"permissions"` // of tools, in addition to the deployment's
 	Limits      Limits            `json:"limits,omitzero" yaml:"limits"`
 

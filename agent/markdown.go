@@ -29,6 +29,11 @@ func (d Definition) Markdown() []byte {
 	names(&b, "fallbacks", d.Fallbacks)
 	names(&b, "tools", d.Tools)
 	names(&b, "subagents", d.Subagents)
+	if d.Skills.All() && len(d.Skills) == 1 {
+		b.WriteString("skills: " + allSkills + "\n")
+	} else {
+		names(&b, "skills", d.Skills)
+	}
 	line("permissions", d.Permissions, len(d.Permissions) > 0)
 	line("limits", d.Limits, d.Limits != Limits{})
 	line("context", d.Context, d.Context.MaxTokens != 0 || d.Context.KeepChars != 0 || d.Context.ReplyReserve != nil)

@@ -35,6 +35,7 @@ import (
 	"github.com/artelhq/artel/app/inspect"
 	"github.com/artelhq/artel/app/meter"
 	"github.com/artelhq/artel/app/settings"
+	"github.com/artelhq/artel/app/skills"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
@@ -60,6 +61,7 @@ type Config struct {
 	Services  *model.Registry
 	Providers map[model.Dialect]model.Provider
 	Agents    []agent.Definition // nil: the shipped ones
+	Skills    []skills.Folder    // of the deployment
 	Tools     []tool.Tool        // beside those of the product
 	Servers   tool.Servers       // servers of more tools; nil: none
 	// Permissions are those of tools in the whole deployment; agents may be
@@ -134,6 +136,7 @@ type App struct {
 	Accounts      *accounts.Accounts // of users at MCP servers
 	Agents        *settings.Agents
 	Books         *settings.Books
+	Skills        *skills.Skills
 	Characters    *settings.Characters
 	Mechanisms    *Mechanisms
 	Answers       *Answers
@@ -179,7 +182,7 @@ func New(c Config) (*App, error) {
 		Toolbox:       k.toolbox,
 		Accounts:      k.accounts,
 		Agents:        k.settings.Agents,
-		Books:         k.settings.Books, Characters: k.settings.Characters,
+		Books:         k.settings.Books, Characters: k.settings.Characters, Skills: k.skills,
 		Mechanisms: &Mechanisms{
 			k, c.Options.SpoolDir, cmp.Or(c.Options.Artifacts.MaxBytes, artifact.DefaultMaxBytes), c.Options.Artifacts.Limits,
 			semaphore.NewWeighted(maxWork),
@@ -285,6 +288,7 @@ type core struct {
 	rules         *rule.Engine
 	contexts      *pipeline.Registry
 	settings      *settings.Settings
+	skills        *skills.Skills
 	runs          *run.Runs
 	stored        *entries.Services
 	toolbox       *entries.Toolbox
@@ -331,12 +335,12 @@ func newCore(c Config) (*core, error) {
 	if k.tools.BuiltIn, err = tool.NewSet(append(tool.BuiltIn(), c.Tools...)...); err != nil {
 		return nil, err
 	}
-	known := agent.Known{Tools: append(k.tools.BuiltIn.Names(), agent.SubagentTool), Prefixes: k.tools.Prefixes(), Agents: make([]artel.AgentName, len(agents))}
+	known := agent.Known{Tools: append(k.tools.BuiltIn.Names(), agent.SubagentTool, tool.OpenSkill), Prefixes: k.tools.Prefixes(), Agents: make([]artel.AgentName, len(agents))}
 	for i, d := range agents {
 		known.Agents[i] = d.Name
 	}
 	vault := entries.NewVault(c.Store, c.Stored.Secrets, entries.Options{OnSecrets: c.Stored.OnSecrets, Log: k.logger, Now: k.now})
-	k.toolbox = entries.NewToolbox(vault, entries.ToolsConfig{Fixed: k.tools, Files: c.Stored.Files, Agents: known.Agents, Reserved: []string{agent.SubagentTool}})
+	k.toolbox = entries.NewToolbox(vault, entries.ToolsConfig{Fixed: k.tools, Files: c.Stored.Files, Agents: known.Agents, Reserved: []string{agent.SubagentTool, tool.OpenSkill}})
 	k.tools.Granted = k.toolbox.Granted
 	k.tools.Servers = k.toolbox
 	withAccounts := []accounts.Servers{k.toolbox.Pool()}
@@ -370,6 +374,9 @@ func newCore(c Config) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
+	if k.skills, err = skills.New(skills.Config{Store: c.Store, Blobs: c.Blobs, Artifacts: k.artifacts, Folders: c.Skills, SpoolDir: c.Options.SpoolDir, Logger: k.logger, Now: k.now}); err != nil {
+		return nil, err
+	}
 	k.meter = meter.New(meter.Config{People: c.Store.People(), User: c.UserLimits, Count: k.contexts.Count, OnRecord: c.OnUsage, Log: k.logger, Now: k.now})
 	c.Options.Caller.Charge = k.meter.Charge
 	k.caller, k.callerOptions = model.NewCaller(c.Providers, c.Options.Caller), c.Options.Caller
@@ -381,7 +388,7 @@ func newCore(c Config) (*core, error) {
 	k.runs = run.New(run.Config{
 		Store: k.store, Blobs: k.blobs, PDF: k.pdf, Events: k.events, Artifacts: k.artifacts, Renditions: k.renditions, Services: k.services, Caller: k.caller,
 		Engine:   agent.New(k.contexts, k.tools.BuiltIn, k.caller, k.now),
-		Pipeline: k.contexts, Settings: k.settings.Reader, Tools: k.tools, Env: k.env(), Permissions: c.Permissions, Background: c.Background,
+		Pipeline: k.contexts, Settings: k.settings.Reader, Tools: k.tools, Env: k.env(), Skills: k.skills.For, Permissions: c.Permissions, Background: c.Background,
 		Placement: c.Options.Context.Placement, Machine: c.Options.Context.Machine, Locale: k.locale, Logger: k.logger, Now: k.now, OnRun: c.OnRun, MostRuns: c.UserRuns,
 		MayWork: func(ctx context.Context, o artel.Owner) error { return k.access.MayWork(ctx, o) },
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/pipeline/lore"
 )
 
 // A level is set entry by entry, and one that comes to say what the file says
@@ -152,9 +153,15 @@ func TestCompareSettings(t *testing.T) {
 	if diff := cmp.Diff(want, r.Changes); diff != "" {
 		t.Error(diff)
 	}
+	if _, err := b.Books.Save(ctx, lore.Book{Name: "Harbour"}, 0); err != nil {
+		t.Fatal(err)
+	}
 	after, err := b.Profiles.Import(ctx, f, r.Tag)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := b.Books.Find(ctx, "Harbour"); err != nil {
+		t.Errorf("a world book, which is not part of the file: %v", err)
 	}
 	if again, err := b.Profiles.Compare(ctx, after); err != nil || len(again.Changes) > 0 {
 		t.Errorf("afterwards there is something to change: %+v, %v", again, err)

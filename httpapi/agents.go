@@ -24,6 +24,7 @@ type AgentFields struct {
 	Fallbacks   []artel.ServiceID `json:"fallbacks,omitempty" doc:"asked in this order where the service cannot be reached"`
 	Tools       []string          `json:"tools,omitempty" doc:"it can call no others"`
 	Subagents   []artel.AgentName `json:"subagents,omitempty" doc:"agents that it can delegate to"`
+	Skills      agent.SkillNames  `json:"skills,omitempty" doc:"that it can open; * for all"`
 	Permissions agent.Permissions `json:"permissions,omitempty" doc:"of tools by their names, and of all others by *: auto, ask or deny"`
 	Limits      AgentLimits       `json:"limits,omitzero"`
 
@@ -75,7 +76,7 @@ type AgentCompaction struct {
 // AgentFieldsOf converts a definition.
 func AgentFieldsOf(d agent.Definition) AgentFields {
 	return AgentFields{
-		Name: d.Name, Description: d.Description, Service: d.Service, Fallbacks: d.Fallbacks, Tools: d.Tools, Subagents: d.Subagents,
+		Name: d.Name, Description: d.Description, Service: d.Service, Fallbacks: d.Fallbacks, Tools: d.Tools, Subagents: d.Subagents, Skills: d.Skills,
 		Permissions: d.Permissions, Limits: AgentLimits(d.Limits), PresetMessages: d.Presets, Context: AgentContext(d.Context),
 		Clock: AgentClock(d.Clock), Processors: d.Processors, Compaction: AgentCompaction(d.Compaction), Prompt: d.Prompt,
 		Sampling: d.Sampling, Character: d.Character, Greetings: d.Greetings,
@@ -85,7 +86,7 @@ func AgentFieldsOf(d agent.Definition) AgentFields {
 // Definition is the inverse of [AgentFieldsOf].
 func (a AgentFields) Definition() agent.Definition {
 	d := agent.Definition{
-		Name: a.Name, Description: a.Description, Service: a.Service, Fallbacks: a.Fallbacks, Tools: a.Tools, Subagents: a.Subagents,
+		Name: a.Name, Description: a.Description, Service: a.Service, Fallbacks: a.Fallbacks, Tools: a.Tools, Subagents: a.Subagents, Skills: a.Skills,
 		Permissions: a.Permissions, Limits: agent.Limits(a.Limits), Presets: a.PresetMessages, Context: pipeline.Limits(a.Context),
 		Processors: a.Processors, Prompt: a.Prompt, Sampling: a.Sampling, Character: a.Character, Greetings: a.Greetings,
 	}

@@ -47,6 +47,7 @@ check-agent          | POST /agents/check | {"name":"x y","prompt":""}
 delete-agent         | DELETE /agents/pilot
 save-book            | PUT /books/Harbour | {"name":"Harbour","entries":[{"id":"1","keys":["pier"],"content":"The pier is old."}]}
 try-book             | POST /books/try | {"name":"Harbour","messages":[{"text":"Where is the pier?"}]}
+list-skills          | GET /skills
 send-message         | POST /conversations/{cid}/messages | {"text":"Go.","attachments":["notes.md"]} | rid=run_id
 read-run             | GET /runs/{rid}
 list-messages        | GET /conversations/{cid}/messages?limit=1

@@ -109,6 +109,7 @@ func newServer(a *app.App, o Options) *server {
 	f.mcpAccounts()
 	f.agents()
 	f.books()
+	f.skills()
 	f.mechanisms()
 	f.pipeline()
 	f.settings()

@@ -50,6 +50,7 @@ type Config struct {
 	Settings    Settings
 	Tools       tool.Catalog
 	Env         tool.Env // of every tool call, but for what is of the call and its run
+	Skills      Skills   // nil: none
 	Permissions agent.Permissions
 	Background  BackgroundTasks
 	Placement   pipeline.Placement // of plan and inventory; "": at the tail

@@ -178,6 +178,10 @@ func (x *execution) input(ctx context.Context, history []artel.Message) (agent.I
 	env := x.config.Env
 	env.Owner, env.Conversation, env.At = x.owner, x.run.Conversation, x.run.Message
 	env.Target = TargetOf(x.config.Services, x.config.Renditions, x.service)
+	var err error
+	if env.Skills, err = x.skills(ctx); err != nil {
+		return agent.Input{}, err
+	}
 	env.Workspace = x.config.Artifacts.Workspace(artifact.WorkspaceConfig{
 		Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 		Author: string(x.agent.Name),

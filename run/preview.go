@@ -9,6 +9,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/run/record"
@@ -175,7 +176,12 @@ func (rs *Runs) previewInput(ctx context.Context, c artel.ConversationID, in Inp
 		if len(m.Parts) > 0 {
 			history = append(history, m)
 		}
+		skills, err := x.config.skillsOf(tx, x.owner, x.agent)
+		if err != nil {
+			return err
+		}
 		out = agent.Input{
+			Env: tool.Env{Skills: skills},
 			Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Set(x.owner), History: history,
 			Context: x.buildInput, Subagents: x.subagentsOf(tx), Permissions: x.config.Permissions,
 		}

@@ -93,6 +93,7 @@ type Env struct {
 	Artifacts    *artifact.Collection // other conversations and blobs; nil: not accessible
 	Target       route.Target         // what the calling model can take
 	Renditions   *rendition.Maker     // transcribes recordings and captions pictures; nil: unavailable
+	Skills       Skills               // of the agent; nil: none
 
 	// Fetch downloads the content at an http or https address. Its errors are
 	// for the model. Nil: downloads are not allowed.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/model"
@@ -142,6 +143,16 @@ func (k *Config) findAgent(tx store.Tx, name artel.AgentName) (Agent, error) {
 	return readAgent(s)
 }
 
+// WithSkill returns the agents that can open a skill.
+func WithSkill(all []Agent, name string) (out []artel.AgentName) {
+	for _, a := range all {
+		if a.Skills.Has(name) {
+			out = append(out, a.Name)
+		}
+	}
+	return out
+}
+
 // served fills in who answers for an agent.
 func (k *Config) withService(a Agent) Agent {
 	a.Runs = k.Services.Default()
@@ -170,7 +181,7 @@ func (k *Config) missing(names, tools []string) (out []string) {
 	prefixes := k.Tools.Prefixes()
 	for _, n := range names {
 		start, many := strings.CutSuffix(n, "*")
-		there := n == agent.SubagentTool || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(n, p) }) ||
+		there := n == agent.SubagentTool || n == tool.OpenSkill || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(n, p) }) ||
 			slices.ContainsFunc(tools, func(t string) bool { return t == n || many && strings.HasPrefix(t, start) })
 		if !there {
 			out = append(out, n)
@@ -203,7 +214,7 @@ func (k *Config) flaws(tx store.Tx, d agent.Definition) (agent.Flaws, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := agent.Known{Tools: append(k.Tools.Set("").Names(), agent.SubagentTool), Prefixes: k.Tools.Prefixes(), Agents: []artel.AgentName{d.Name}, Services: []artel.ServiceID{}}
+	known := agent.Known{Tools: append(k.Tools.Set("").Names(), agent.SubagentTool, tool.OpenSkill), Prefixes: k.Tools.Prefixes(), Agents: []artel.AgentName{d.Name}, Services: []artel.ServiceID{}}
 	for _, a := range all {
 		if a.Name != d.Name {
 			known.Agents = append(known.Agents, a.Name)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/artelhq/artel"
@@ -48,7 +49,7 @@ func (ps *Profiles) Export(ctx context.Context) (f SettingsFile, err error) {
 
 func exported(tx store.Tx) (SettingsFile, error) {
 	f := SettingsFile{Version: settingsVersion}
-	all, err := tx.Settings.List("")
+	all, err := filed(tx)
 	if err != nil {
 		return f, err
 	}
@@ -67,6 +68,28 @@ func exported(tx store.Tx) (SettingsFile, error) {
 		}
 	}
 	return f, nil
+}
+
+// filed returns the settings that are part of the file. Agents, world books, pictures
+// and skills have files of their own.
+func filed(tx store.Tx) (all []store.Setting, err error) {
+	for _, prefix := range []string{serviceSettings, agentSettings} {
+		list, err := tx.Settings.List(prefix)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	for _, name := range []string{orderSettings, profileSettings} {
+		s, err := tx.Settings.Get(name)
+		switch {
+		case err == nil:
+			all = append(all, s)
+		case !errors.Is(err, artel.NotFound):
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 func collect[K comparable](to *map[K][]pipeline.Setting, key K, value json.RawMessage) error {
@@ -109,14 +132,11 @@ func (ps *Profiles) Import(ctx context.Context, f SettingsFile, tag string) (Set
 		} else if tag != "" && now.Tag() != tag {
 			return &artel.Error{Op: "settings.Profiles.Import", Subject: "settings", Kind: artel.Conflict, Code: artifact.CodeStale, Err: errStaleSettings}
 		}
-		all, err := tx.Settings.List("")
+		all, err := filed(tx)
 		if err != nil {
 			return err
 		}
 		for _, s := range all {
-			if strings.HasPrefix(s.Name, definitions) {
-				continue // agents are not part of the file
-			}
 			v, stays := values[s.Name]
 			if !stays {
 				v = nil

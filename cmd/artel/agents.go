@@ -174,7 +174,7 @@ func (c config) checkAgents(files, beside []string, l phrase.Locale) ([]agentRep
 	if err != nil {
 		return nil, err
 	}
-	known := agent.Known{Tools: []string{agent.SubagentTool}}
+	known := agent.Known{Tools: []string{agent.SubagentTool, tool.OpenSkill}}
 	for _, t := range tool.BuiltIn() {
 		known.Tools = append(known.Tools, t.Name)
 	}

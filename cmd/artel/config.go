@@ -46,6 +46,7 @@ type config struct {
 	Selector       artel.ServiceID             `yaml:"selector"`        // chooses the service if that is "auto" and several are suitable; default: the first of them
 	Titles         artel.ServiceID             `yaml:"titles"`          // generates titles after the first answer: a service, own (the one that answered) or off; default: off
 	AgentsDir      string                      `yaml:"agents_dir"`      // *.md; replace shipped agents of the same name, or are added to them
+	Skills         []string                    `yaml:"skills"`          // folders with skills for all users: with SKILL.md, or with such folders below, relative to this file
 	Permissions    map[string]agent.Permission `yaml:"permissions"`     // of tools, * for all others: auto (default), ask or deny; agents may be stricter
 	Tools          []tool.EndpointConfig       `yaml:"tools"`           // HTTP APIs for agents
 	ToolsDir       string                      `yaml:"tools_dir"`       // *.yaml, each with one entry as in tools, relative to this file

@@ -12,6 +12,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +25,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/artelhq/artel/agent/skill"
 	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/gateway"
@@ -577,6 +579,9 @@ func (m *matrixBench) value(name string) string {
 		m.must(nil, "POST", "/api/v1/agents", `{"name":"`+fresh+`","prompt":"You are a pilot."}`, as...)
 	case "book":
 		m.must(nil, "PUT", "/api/v1/books/"+fresh, `{"name":"`+fresh+`","entries":[]}`, as...)
+	case "skill":
+		v = strings.ToLower(strings.Trim(fresh, "_-"))
+		m.must(nil, "POST", "/api/v1/skills/import", skillZIPOf(m.t, v), as...)
 	case "session":
 		sessionOf(m.t, m.must(nil, "POST", "/api/v1/login", `{"email":"member@example.org","password":"`+testPassword+`"}`))
 		var all struct{ Items []struct{ ID string } }
@@ -623,6 +628,8 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return url.PathEscape("artifact:" + m.value("cid") + "/" + m.value("artifact")), true
 	case "book":
 		return m.value("book"), false
+	case "skill":
+		return m.value("skill"), false
 	case "kind": // of tools
 		return "mcp", false
 	case "server": // with accounts, resources and prompts
@@ -657,11 +664,28 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return m.value("user"), false
 	case below("/api/v1/agents/"), below("/agents/a/"):
 		return m.value("agent"), false
+	case below("/skills/s/"):
+		return m.value("skill"), false
 	case below("/books/b/"), below("/api/v1/books/"):
 		return m.value("book"), false
 	}
 	m.t.Fatalf("nothing is known of the variable %s in %s; add it to variable in matrix_test.go", name, r.path)
 	return "", false
+}
+
+// skillZIPOf is a skill in a ZIP.
+func skillZIPOf(t *testing.T, name string) string {
+	t.Helper()
+	var b strings.Builder
+	err := skill.WriteZIP(&b, name, []skill.File{inMemory(skill.FileName, "---\nname: "+name+"\ndescription: x\n---\nx")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func inMemory(path, text string) skill.File {
+	return skill.File{Path: path, Size: int64(len(text)), Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
 }
 
 var pathVariable = regexp.MustCompile(`\{[a-z_]+\}`)

@@ -99,6 +99,10 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err := s.findServices(); err != nil {
 		return err
 	}
+	folders, err := o.config.skillFolders()
+	if err != nil {
+		return err
+	}
 	agents, err := o.config.agents()
 	if err != nil {
 		return err
@@ -163,7 +167,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		return err
 	}
 	s.app, err = app.New(app.Config{
-		Store: s.metrics.Store(db), Blobs: blobs, Notifier: s.metrics.Notifier(notifier), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: s.telemetry.Providers(providers),
+		Store: s.metrics.Store(db), Blobs: blobs, Notifier: s.metrics.Notifier(notifier), Services: s.services, Agents: agents, Skills: folders, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: s.telemetry.Providers(providers),
 		Reload: s.reload, FileKeys: fileKeys(gatewayOptions.Keys), Background: o.config.smallCalls(),
 		Access: o.access, UserLimits: o.config.Limits.userLimits(), UserRuns: o.config.Limits.User.Runs, OnUsage: metrics.Usage(s.metrics), OnRun: s.onRun,
 		Stored: app.Stored{Secrets: secrets, HTTP: s.http, Files: o.config.fileTools(), OnSecrets: func(err error) { s.health.Set(health.Secrets, err) }},

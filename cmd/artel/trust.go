@@ -285,7 +285,7 @@ func usesOf(src []byte) []string {
 				out = append(out, "runs "+at+": "+artel.Visible(v))
 			case strings.Contains(v, "${"):
 				out = append(out, "reads "+at+": "+artel.Visible(v))
-			case strings.Contains(v, "://"), strings.HasSuffix(at, "_file"), strings.HasSuffix(at, "dir"):
+			case strings.Contains(v, "://"), strings.HasSuffix(at, "_file"), strings.HasSuffix(at, "dir"), strings.HasPrefix(at, "skills["):
 				out = append(out, "uses "+at+": "+artel.Visible(v))
 			}
 		}

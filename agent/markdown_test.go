@@ -45,6 +45,7 @@ func TestMarkdownIsReadBack(t *testing.T) {
 		for _, n := range d.Tools {
 			d.Subagents = append(d.Subagents, artel.AgentName(n))
 		}
+		d.Skills = rapid.SampledFrom([]agent.SkillNames{nil, {"*"}, {"brand"}, {"brand", "pdf-forms"}, {"*", "brand"}}).Draw(t, "skills")
 		if rapid.Bool().Draw(t, "permissions") {
 			d.Permissions = map[string]agent.Permission{"*": agent.Ask, awkward.Draw(t, "tool"): agent.Deny}
 		}
@@ -97,6 +98,7 @@ func TestCheckNamesFieldLimitAndWayOut(t *testing.T) {
 		"tool":          {agent.Definition{Tools: []string{"raed"}}, "tools", "there is no tool raed; there are: read"},
 		"twice":         {agent.Definition{Tools: []string{"read", "read"}}, "tools", "named twice"},
 		"nobody to ask": {agent.Definition{Tools: []string{agent.SubagentTool}}, "tools", "name agents in subagents"},
+		"skill":         {agent.Definition{Skills: agent.SkillNames{"A b"}}, "skills", "is no name of a skill"},
 		"subagent":      {agent.Definition{Subagents: []artel.AgentName{"nobody"}}, "subagents", "there are: lead"},
 		"permission":    {agent.Definition{Permissions: map[string]agent.Permission{"read": "maybe"}}, "permissions.read", "want auto, ask or deny"},
 		"its tool":      {agent.Definition{Permissions: map[string]agent.Permission{"raed": "ask"}}, "permissions.raed", "there are: read"},

@@ -155,7 +155,7 @@ func TestAgentsBelongToTheirOwner(t *testing.T) {
 
 // TestAgentFields: the JSON of an agent holds all of it, both ways.
 func TestAgentFields(t *testing.T) {
-	const whole = `{"name":"a","description":"d","service":"s","fallbacks":["f"],"tools":["t"],"subagents":["x"],"permissions":{"*":"ask"},` +
+	const whole = `{"name":"a","description":"d","service":"s","fallbacks":["f"],"tools":["t"],"subagents":["x"],"skills":["*"],"permissions":{"*":"ask"},` +
 		`"limits":{"turns":1,"tool_calls":2,"seconds":3,"tokens":4,"cost":0.5,"depth":6,"answer":7},` +
 		`"preset_messages":[{"id":"p","text":"t","place":{"depth":"1"}}],"context":{"max_tokens":1,"reply_reserve":0,"keep_chars":3},` +
 		`"clock":{"virtual":"1805-10-21T11:00:00Z","real":"2026-01-01T00:00:00Z","scale":2},"processors":[{"id":"merge-roles","enabled":false}],` +

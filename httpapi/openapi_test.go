@@ -34,6 +34,7 @@ DELETE /services/{id}/marks/{mark}
 DELETE /services/{id}/processors
 DELETE /sessions
 DELETE /sessions/{id}
+DELETE /skills/{skill}
 DELETE /tokens/{id}
 DELETE /users/{id}
 GET    /agents
@@ -91,6 +92,10 @@ GET    /services/{id}
 GET    /services/{id}/processors
 GET    /sessions
 GET    /settings
+GET    /skills
+GET    /skills/{skill}
+GET    /skills/{skill}/export
+GET    /skills/{skill}/file
 GET    /tokens
 GET    /tokens/vocabularies
 GET    /tools
@@ -102,6 +107,7 @@ PATCH  /conversations/{cid}/artifacts/{id}
 PATCH  /conversations/{cid}/messages/{mid}
 PATCH  /gateway/keys/{id}
 PATCH  /me
+PATCH  /skills/{skill}
 PATCH  /users/{id}
 POST   /agents
 POST   /agents/check
@@ -150,6 +156,7 @@ POST   /services/reload
 POST   /services/{id}/probe
 POST   /settings/compare
 POST   /setup
+POST   /skills/import
 POST   /tokens
 POST   /tokens/count
 POST   /users

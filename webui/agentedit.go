@@ -82,6 +82,7 @@ var agentFields = [...]struct {
 	{"fallbacks", phrase.PageAgentsFallbacks},
 	{"tools", phrase.PageAgentsTools},
 	{"subagents", phrase.PageAgentsSubagents},
+	{"skills", phrase.PageSkills},
 	{"limits.turns", phrase.PageAgentsTurns},
 	{"limits.tool_calls", phrase.PageAgentsToolCalls},
 	{"limits.seconds", phrase.PageAgentsSeconds},
@@ -143,6 +144,7 @@ func agentValues(d agent.Definition) url.Values {
 	for _, a := range d.Subagents {
 		v.Add("subagent", string(a))
 	}
+	v.Set("skills", d.Skills.String())
 	effects := agent.Permissions{} // they have no fields of their own
 	for name, p := range d.Permissions {
 		if strings.Contains(name, ".") {
@@ -190,6 +192,7 @@ func agentOf(v url.Values, l phrase.Locale) (d agent.Definition, faults []FaultS
 	for _, a := range v["subagent"] {
 		d.Subagents = append(d.Subagents, artel.AgentName(a))
 	}
+	d.Skills = agent.ParseSkillNames(v.Get("skills"))
 	for field := range v {
 		if name, ok := strings.CutPrefix(field, "permission."); ok && v.Get(field) != "" {
 			if d.Permissions == nil {

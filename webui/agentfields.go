@@ -9,6 +9,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
 )
@@ -141,6 +142,8 @@ func (e AgentEditor) Tools() []ToolChoice {
 	}
 	about, _ := e.about(model.ToolSpec{Name: agent.SubagentTool})
 	add(ToolChoice{Name: agent.SubagentTool, About: about, Always: !slices.Contains(e.definition.Tools, agent.SubagentTool)})
+	about, _ = e.about(model.ToolSpec{Name: tool.OpenSkill})
+	add(ToolChoice{Name: tool.OpenSkill, About: about, Always: !slices.Contains(e.definition.Tools, tool.OpenSkill)})
 	for _, name := range append(slices.Clone(e.definition.Tools), slices.Sorted(maps.Keys(e.definition.Permissions))...) {
 		if name != "*" && !slices.ContainsFunc(out, func(t ToolChoice) bool { return t.Name == name }) {
 			add(ToolChoice{Name: name, Gone: !slices.ContainsFunc(e.prefixes, func(p string) bool { return strings.HasPrefix(name, p) })})

@@ -131,7 +131,7 @@ func TestAgentForms(t *testing.T) {
 
 	good := []string{
 		"name", "pilot", "description", "Brings ships in.", "prompt", "You are a pilot.\r\nSteer.", "service", "sharp", "fallback", "", "fallback", "plain", "tool", "read_artifact", "tool", "put_artifact",
-		"permission.put_artifact", "ask", "permission.*", "", "subagent", "research_agent", "limits.turns", "7", "limits.cost", "0.5", "context.reply_reserve", "0", "compaction.off", "1",
+		"permission.put_artifact", "ask", "permission.*", "", "subagent", "research_agent", "skills", "brand, pdf", "limits.turns", "7", "limits.cost", "0.5", "context.reply_reserve", "0", "compaction.off", "1",
 		"rest", `{"preset_messages":[{"id":"a","text":"Hush."}]}`,
 	}
 	if got := slot(s.post(t, "/agents/check", good...).body, "name"); got != "" {
@@ -147,7 +147,7 @@ func TestAgentForms(t *testing.T) {
 	}
 	d := s.agent(t, "pilot")
 	if d.Prompt != "You are a pilot.\nSteer." || d.Service != "sharp" || len(d.Fallbacks) != 1 || len(d.Tools) != 2 || d.Permissions["put_artifact"] != "ask" || len(d.Permissions) != 1 ||
-		d.Limits.Turns != 7 || d.Limits.Cost != 0.5 || d.Context.ReplyReserve == nil || !d.Compaction.Off || len(d.Presets) != 1 || d.Subagents[0] != "research_agent" {
+		d.Limits.Turns != 7 || d.Limits.Cost != 0.5 || d.Context.ReplyReserve == nil || !d.Compaction.Off || len(d.Presets) != 1 || d.Subagents[0] != "research_agent" || d.Skills.String() != "brand, pdf" {
 		t.Fatalf("kept: %+v", d)
 	}
 	if a := s.post(t, "/agents/new", good...); a.status != 422 || !strings.Contains(slot(a.body, "name"), "There is an agent of this name") {

@@ -64,7 +64,7 @@ func TestLanguage(t *testing.T) {
 		}
 	}
 	for _, url := range []string{
-		s.URL, bad.URL, s.URL + "/import", c, c + "/a/report?v=2", c + "/a/photo.jpg", c + "/a/report.pdf?view=text", c + "/a/archive.zip", s.URL + "/settings", s.URL + "/tools", s.URL + "/tools/mcp/new", s.URL + "/tools/http/new", s.URL + "/pipeline", s.URL + "/me", s.URL + "/rules", s.URL + "/macros", s.URL + "/books", s.URL + "/agents", s.URL + "/agents/a/lead_agent", s.URL + "/agents/new", s.URL + "/agents/new?from=lead_agent&as=file", s.URL + "/c?search=nothing+at+all",
+		s.URL, bad.URL, s.URL + "/import", c, c + "/a/report?v=2", c + "/a/photo.jpg", c + "/a/report.pdf?view=text", c + "/a/archive.zip", s.URL + "/settings", s.URL + "/tools", s.URL + "/tools/mcp/new", s.URL + "/tools/http/new", s.URL + "/pipeline", s.URL + "/me", s.URL + "/rules", s.URL + "/macros", s.URL + "/books", s.URL + "/skills", s.URL + "/agents", s.URL + "/agents/a/lead_agent", s.URL + "/agents/new", s.URL + "/agents/new?from=lead_agent&as=file", s.URL + "/c?search=nothing+at+all",
 		c + "/title", s.URL + "/nowhere", c + "/a/nothing", s.URL + "/?deleted=" + string(id),
 	} {
 		for _, language := range []string{"en", "zh"} {

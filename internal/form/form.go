@@ -32,6 +32,7 @@ const MaxParts = 200
 type Part struct {
 	Name        string // of the field
 	Filename    string // "": not a file, or a file without a name
+	Path        string // the name as it was sent, for the files of a folder with its folders; may lead anywhere
 	ContentType string // as declared; may be empty
 	io.Reader
 }
@@ -72,7 +73,16 @@ func partOf(p *multipart.Part, err error, n int) (Part, error) {
 	case !utf8.ValidString(p.FileName()) || !utf8.ValidString(p.FormName()):
 		return Part{}, malformed("the name of a file or field is not UTF-8")
 	}
-	return Part{p.FormName(), p.FileName(), p.Header.Get("Content-Type"), Sent(p)}, nil
+	return Part{p.FormName(), p.FileName(), sentName(p), p.Header.Get("Content-Type"), Sent(p)}, nil
+}
+
+// sentName returns the file name of a part with its folders, which FileName drops.
+func sentName(p *multipart.Part) string {
+	_, params, err := mime.ParseMediaType(p.Header.Get("Content-Disposition"))
+	if name := params["filename"]; err == nil && utf8.ValidString(name) {
+		return name
+	}
+	return p.FileName()
 }
 
 // Sent returns r with read errors attributed to the sender: reading a body

@@ -20,6 +20,7 @@ import { panel } from "./panel.js";
 import { toasts } from "./toasts.js";
 import { watch } from "./watch.js";
 import { rules } from "./rules.js";
+import { skills } from "./skills.js";
 import { zoom } from "./zoom.js";
 
 const tell = early();
@@ -29,6 +30,7 @@ composer();
 edits();
 follow();
 importing();
+skills();
 watch();
 order();
 zoom();

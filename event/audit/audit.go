@@ -67,13 +67,8 @@ const (
 // Actions returns all actions.
 func Actions() []Action {
 	return []Action{
-<<<<<<< HEAD
 		PermissionDecided, ElicitationAnswered, ConversationDeleted, ConversationRestored, ConversationExported, ArtifactExported,
-		AgentDeleted, BookDeleted, ServicesReloaded, ServiceAdded, ServiceChanged, ServiceDeleted,
-=======
-		PermissionDecided, ConversationDeleted, ConversationRestored, ConversationExported, ArtifactExported,
 		AgentDeleted, BookDeleted, SkillImported, SkillOffered, SkillDeleted, ServicesReloaded, ServiceAdded, ServiceChanged, ServiceDeleted,
->>>>>>> a6d59b9 (Add skills that agents open step by step)
 		MCPServerAdded, MCPServerChanged, MCPServerDeleted, MCPAccountConnected, MCPAccountDisconnected, HTTPToolAdded, HTTPToolChanged, HTTPToolDeleted, MarksForgotten, GarbageCollected, AuditExported,
 		UserCreated, UserInvited, UserChanged, UserDeleted, PasswordSet, LoggedIn, LoginFailed, SessionEnded, TokenCreated, TokenRevoked,
 		KeyCreated, KeyChanged, KeyRevoked,

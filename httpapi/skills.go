@@ -219,7 +219,7 @@ func (f *server) skillImport() {
 			return nil, err
 		}
 		defer release()
-		u, err := f.app.Skills.NewUpload()
+		u, err := skills.NewUpload(f.app.Skills)
 		if err != nil {
 			return nil, err
 		}

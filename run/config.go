@@ -18,6 +18,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -115,4 +117,14 @@ func MessageOf(tx store.Tx, c artel.ConversationID, id artel.MessageID) (artel.M
 		err = artel.Errorf(artel.NotFound, "app", string(id), "there is no such message in the conversation")
 	}
 	return m, err
+}
+
+// localeFor returns the locale of texts for models: the user's language if it is
+// available, otherwise that of the deployment.
+func (k *Config) localeFor(p pipeline.Profile) phrase.Locale {
+	base, _, _ := strings.Cut(strings.ToLower(p.Language), "-")
+	if l := phrase.Locale(base); slices.Contains(phrase.Locales(), l) {
+		return l
+	}
+	return k.Locale
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/internal/logctx"
-	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
@@ -225,16 +223,6 @@ func (k *Config) buildInput(tx store.Tx, o artel.Owner, c artel.ConversationID, 
 		Placement: k.Placement, Settings: settings, Machine: k.Machine,
 		Refused: func(d artel.Digest) bool { return k.Services.Learned().Refuses(s.ID, d, string(o)) },
 	}, err
-}
-
-// localeFor returns the locale of texts for models: the user's language if it is
-// available, otherwise that of the deployment.
-func (k *Config) localeFor(p pipeline.Profile) phrase.Locale {
-	base, _, _ := strings.Cut(strings.ToLower(p.Language), "-")
-	if l := phrase.Locale(base); slices.Contains(phrase.Locales(), l) {
-		return l
-	}
-	return k.Locale
 }
 
 // Learn implements [agent.Learner].

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"html/template"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -23,7 +22,6 @@ import (
 	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/internal/render"
-	"github.com/artelhq/artel/media"
 )
 
 // A SkillsPage lists the skills.
@@ -127,7 +125,7 @@ func (ui *handler) skill(w http.ResponseWriter, r *http.Request) {
 	ui.showSkill(w, r, http.StatusOK, "")
 }
 
-// shownOfSkill is how many bytes of a text the page shows.
+// shownOfSkill is how many characters of a text the page shows.
 const shownOfSkill = 256 << 10
 
 func (ui *handler) showSkill(w http.ResponseWriter, r *http.Request, status int, problem string) {
@@ -176,11 +174,12 @@ func (ui *handler) fillSkill(ctx context.Context, p *SkillPage, name string, num
 	case o.Info.Kind == artel.KindImage && o.Info.MediaType != "image/svg+xml":
 		p.Picture = "/api/v1/skills/" + url.PathEscape(name) + "/file?" + url.Values{"path": {p.Path}, "version": {itoa(v.Number)}}.Encode()
 	case !o.Info.IsBinary():
-		text, err := media.DecodeText(io.LimitReader(o.Content, shownOfSkill), o.Info.Charset)
+		text, err := ui.app.Skills.Text(ctx, name, v.Number, p.Path)
 		if err != nil {
 			return err
 		}
-		p.Text, p.Cut = render.Code(text, strings.TrimPrefix(path.Ext(p.Path), ".")), o.Info.Size > shownOfSkill
+		shown := artel.Beginning(text, shownOfSkill)
+		p.Text, p.Cut = render.Code(shown, strings.TrimPrefix(path.Ext(p.Path), ".")), len(shown) < len(text)
 	}
 	return nil
 }
@@ -241,7 +240,7 @@ func (ui *handler) importedSkill(w http.ResponseWriter, r *http.Request) (done s
 		return done, err
 	}
 	defer release()
-	u, err := ui.app.Skills.NewUpload()
+	u, err := skills.NewUpload(ui.app.Skills)
 	if err != nil {
 		return done, err
 	}

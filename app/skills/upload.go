@@ -20,7 +20,7 @@ type Upload struct {
 }
 
 // NewUpload makes an empty Upload, which the caller closes.
-func (s *Skills) NewUpload() (*Upload, error) {
+func NewUpload(s *Skills) (*Upload, error) {
 	f, err := os.CreateTemp(s.config.SpoolDir, "artel-skill-*")
 	if err != nil {
 		return nil, artel.Errorf(artel.Unavailable, "skills.Upload", "", "no temporary file can be made: %w", err)

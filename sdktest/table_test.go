@@ -5,9 +5,9 @@ package sdktest
 // What docs/compatibility.md says around the tables.
 const head = `# Which clients work with what
 
-Below are the SDKs; at the end are the [coding agents](#coding-agents). Every cell was tried: the official SDK of the heading, through
-the gateway, with a stand-in of the service's API that enforces its rules. ` + "`make test`" + ` tries all of them again and compares this page
-with what comes out.
+Below are the SDKs; at the end are the [hosts of MCP](#mcp-hosts) and the [coding agents](#coding-agents). Every cell was tried: the
+official SDK of the heading, through the gateway, with a stand-in of the service's API that enforces its rules. ` + "`make test`" + ` tries all of
+them again and compares this page with what comes out.
 
 - **✓**: it works as it would with an API of the client's own dialect; media arrive byte for byte where the client put them.
 - **carried**: the service takes no media in the results of tools, so they arrive in a user message behind the results.
@@ -29,8 +29,8 @@ With each client and each of the first four services, a 400, a 429 and a 500 of 
 that its SDK has for that status, and a stream that breaks off is an error, never a good end.
 `
 
-// programs is the heading of the part that the package agents writes.
-const programs = "\n## Coding agents\n"
+// programs is the heading of the parts that the packages mcphosts and agents write.
+const programs = "\n## MCP hosts\n"
 
 var names = map[string]string{
 	"openai-go chat":                    "openai-go, Chat Completions",

@@ -21,7 +21,7 @@ import (
 // Limits of one client.
 const (
 	maxSubscribed = 1000 // resources
-	maxFollowed   = 16   // conversations
+	maxFollowed   = 16   // conversations of resources, beside the client's own
 )
 
 // A stream is the time in which a client listens.
@@ -95,7 +95,7 @@ func (st *stream) follow(c artel.ConversationID) bool {
 	if st.followed[c] {
 		return true
 	}
-	if len(st.followed) >= maxFollowed || st.ctx.Err() != nil {
+	if len(st.followed) > maxFollowed || st.ctx.Err() != nil {
 		return false
 	}
 	last, err := st.server.h.app.Events.Last(st.ctx, c)
@@ -181,6 +181,10 @@ func (s *server) subscribe(ctx context.Context, r *mcp.SubscribeRequest) error {
 		s.mu.Unlock()
 		return &jsonrpc.Error{Code: codeRefused, Message: "a client has at most 1000 subscriptions; end some with resources/unsubscribe"}
 	}
+	if !ref.Immutable() && !s.follows(ref.Conversation) { // also before the stream opens, which could refuse nothing
+		s.mu.Unlock()
+		return errFollowed()
+	}
 	s.subscribed[uri] = true
 	st := s.stream
 	s.mu.Unlock()
@@ -188,9 +192,25 @@ func (s *server) subscribe(ctx context.Context, r *mcp.SubscribeRequest) error {
 		s.mu.Lock()
 		delete(s.subscribed, uri)
 		s.mu.Unlock()
-		return &jsonrpc.Error{Code: codeRefused, Message: "a client follows at most 16 conversations; end the subscriptions of others"}
+		return errFollowed()
 	}
 	return nil
+}
+
+func errFollowed() error {
+	return &jsonrpc.Error{Code: codeRefused, Message: "a client follows the resources of at most 16 conversations beside its own; end the subscriptions of others, or open a second connection"}
+}
+
+// follows reports whether the conversations of the subscriptions are few enough with one
+// more. The caller holds s.mu.
+func (s *server) follows(more artel.ConversationID) bool {
+	all := map[artel.ConversationID]bool{more: true}
+	for uri := range s.subscribed {
+		if ref, err := refOf(uri); err == nil && !ref.Immutable() {
+			all[ref.Conversation] = true
+		}
+	}
+	return len(all) <= maxFollowed
 }
 
 func (s *server) unsubscribe(_ context.Context, r *mcp.UnsubscribeRequest) error {

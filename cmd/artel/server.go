@@ -336,14 +336,21 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// httpServer returns a server with limits for headers and idle connections.
+// maxStreams are the requests that one connection of HTTP/2 may have at once, each with a
+// goroutine. Requests that a client takes back count until their handlers have ended.
+const maxStreams = 100
+
+// httpServer returns a server with limits for headers, idle connections and streams.
 func httpServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second, // TLS too
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          stdlog.New(httpErrors{log}, "", 0),
+		// A client that is gone without a word is noticed by a ping without an answer, also
+		// while a stream of events is open.
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: time.Minute, PingTimeout: 30 * time.Second, WriteByteTimeout: time.Minute},
+		ErrorLog: stdlog.New(httpErrors{log}, "", 0),
 	}
 }
 

@@ -122,6 +122,7 @@ type App struct {
 	Runs          *run.Runs
 	Permissions   *run.Permissions
 	Elicitations  *run.Elicitations
+	Library       *Library
 	Previews      *run.Previews
 	Events        *Events
 	Messages      *Messages
@@ -169,6 +170,7 @@ func New(c Config) (*App, error) {
 		Runs:          k.runs,
 		Permissions:   run.NewPermissions(k.runs),
 		Elicitations:  run.NewElicitations(k.runs),
+		Library:       &Library{k.library, k},
 		Previews:      run.NewPreviews(k.runs),
 		Events:        &Events{k},
 		Messages:      &Messages{k},
@@ -292,6 +294,7 @@ type core struct {
 	runs          *run.Runs
 	stored        *entries.Services
 	toolbox       *entries.Toolbox
+	library       *mcp.Library
 	accounts      *accounts.Accounts
 	access        *access.Access
 	web           *http.Client
@@ -343,13 +346,14 @@ func newCore(c Config) (*core, error) {
 	k.toolbox = entries.NewToolbox(vault, entries.ToolsConfig{Fixed: k.tools, Files: c.Stored.Files, Agents: known.Agents, Reserved: []string{agent.SubagentTool, tool.OpenSkill}})
 	k.tools.Granted = k.toolbox.Granted
 	k.tools.Servers = k.toolbox
-	withAccounts := []accounts.Servers{k.toolbox.Pool()}
+	withAccounts, pools := []accounts.Servers{k.toolbox.Pool()}, []*mcp.Pool{}
 	if c.Servers != nil {
 		k.tools.Servers = tool.ServerList{c.Servers, k.toolbox}
 		if p, ok := c.Servers.(*mcp.Pool); ok {
-			withAccounts = append(withAccounts, p)
+			withAccounts, pools = append(withAccounts, p), append(pools, p)
 		}
 	}
+	k.library = mcp.NewLibrary(append(pools, k.toolbox.Pool())...)
 	k.accounts = accounts.New(c.Store, c.Stored.Secrets, withAccounts, accounts.Options{Log: k.logger, Now: k.now})
 	for _, s := range withAccounts {
 		s.Use(k.accounts)

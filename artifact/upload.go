@@ -3,6 +3,7 @@
 package artifact
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -25,6 +26,7 @@ type Staged struct {
 	Info     artel.MediaInfo
 	Digest   artel.Digest // of the original bytes
 	Filename string       // made valid UTF-8, at most [media.MaxFilename] bytes
+	Title    string       // of the artifact; "": Filename
 
 	text    *string // the decoding of a text; nil for binary content
 	preview string  // the beginning of a text
@@ -297,7 +299,7 @@ func (s Staged) Text() *string { return s.text }
 func (s Staged) Version(author string, now time.Time) artel.Version {
 	v := artel.Version{
 		Author: author, Update: artel.UpdateCreate, Provenance: artel.SourceToolResult,
-		Title: artel.Beginning(artel.Visible(s.Filename), maxTitle), Filename: s.Filename,
+		Title: artel.Beginning(artel.Visible(cmp.Or(s.Title, s.Filename)), maxTitle), Filename: s.Filename,
 		MediaInfo: s.Info, Digest: s.Digest, InBlob: true, Preview: s.preview, CreatedAt: now,
 	}
 	return v

@@ -107,6 +107,7 @@ func newServer(a *app.App, o Options) *server {
 	f.storedServices()
 	f.toolEntries()
 	f.mcpAccounts()
+	f.library()
 	f.agents()
 	f.books()
 	f.skills()

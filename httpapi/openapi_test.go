@@ -98,6 +98,10 @@ GET    /skills/{skill}/export
 GET    /skills/{skill}/file
 GET    /tokens
 GET    /tokens/vocabularies
+GET    /tool-servers
+GET    /tool-servers/{server}/prompts
+GET    /tool-servers/{server}/resources
+GET    /tool-servers/{server}/templates
 GET    /tools
 GET    /tools/servers
 GET    /usage
@@ -123,6 +127,7 @@ POST   /conversations/{cid}/messages/{mid}/edit
 POST   /conversations/{cid}/messages/{mid}/retry
 POST   /conversations/{cid}/preview
 POST   /conversations/{cid}/restore
+POST   /conversations/{cid}/resources
 POST   /conversations/{cid}/tool_results
 POST   /conversations/{cid}/tools/{name}
 POST   /edit
@@ -159,6 +164,8 @@ POST   /setup
 POST   /skills/import
 POST   /tokens
 POST   /tokens/count
+POST   /tool-servers/{server}/prompt
+POST   /tool-servers/{server}/read
 POST   /users
 POST   /users/{id}/invite
 PUT    /agents/{id}/processors

@@ -77,7 +77,7 @@ func (ui *handler) thread(r *http.Request, id artel.ConversationID) (Thread, err
 		return t, err
 	}
 	v := view{handler: ui, conversation: id, locale: locale(r)}
-	t.Draft = Draft{Action: conversationURL(id), Models: t.Models}
+	t.Draft = Draft{Action: conversationURL(id), Models: t.Models, Servers: len(ui.app.Library.Offers(r.Context())) > 0}
 	// Before the messages: a run that ends in between counts as active until
 	// the fragment of its end arrives, which completes its message.
 	run, err := ui.app.Runs.Active(ctx, id)

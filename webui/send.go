@@ -31,6 +31,7 @@ type Draft struct {
 	Status   Status
 	Last     LastCall
 	Returned Returned
+	Servers  bool  // tool servers have resources or prompts
 	Quiet    bool  // another field of the page takes the focus
 	Window   Gauge // context window estimate; zero until something is typed
 }
@@ -187,7 +188,8 @@ const maxField = 1_000_000 // bytes of one text field
 // A message is the content of the composer.
 type message struct {
 	run.Input
-	now bool // to the active run, not queued
+	now       bool // to the active run, not queued
+	resources int  // of tool servers
 
 	uploading context.Context // with what the files may store; nil: there were none
 	release   func()          // may be nil
@@ -260,6 +262,11 @@ func (ui *handler) readPart(r *http.Request, open func(*message) (artel.Conversa
 		var s string
 		s, err = field(part)
 		in.Attachments = append(in.Attachments, s)
+	case "resource":
+		var s string
+		if s, err = field(part); err == nil {
+			err = ui.readResource(r, open, s, in)
+		}
 	case "file":
 		if part.Filename == "" {
 			return nil // browsers send an empty file input as a part without a name
@@ -276,6 +283,26 @@ func (ui *handler) readPart(r *http.Request, open func(*message) (artel.Conversa
 		in.Uploads = append(in.Uploads, s)
 		return err
 	}
+	return err
+}
+
+// mostResources is how many resources of tool servers a message attaches.
+const mostResources = 20
+
+// readResource attaches a resource, which is named by its server and its address.
+func (ui *handler) readResource(r *http.Request, open func(*message) (artel.ConversationID, error), name string, in *message) error {
+	if in.resources++; in.resources > mostResources {
+		return artel.Errorf(artel.TooLarge, "webui", "", "%s", locale(r).Say(phrase.PageShelfMost, map[string]any{"Count": mostResources}))
+	}
+	if err := ui.reserve(r, in); err != nil {
+		return err
+	}
+	if _, err := open(in); err != nil {
+		return err
+	}
+	server, uri, _ := strings.Cut(name, " ")
+	staged, err := ui.app.Library.Stage(artel.WithOwner(in.uploading, artel.OwnerOf(r.Context())), server, uri)
+	in.Uploads = append(in.Uploads, staged...)
 	return err
 }
 

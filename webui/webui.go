@@ -137,6 +137,9 @@ func (ui *handler) routes() http.Handler {
 	mux.HandleFunc("POST /r/{rid}/cancel", ui.cancel)
 	mux.HandleFunc("POST /r/{rid}/permissions/{pid}", ui.decide)
 	mux.HandleFunc("POST /r/{rid}/elicitations/{eid}", ui.elicit)
+	mux.HandleFunc("GET /tool-servers", ui.shelves)
+	mux.HandleFunc("GET /tool-servers/{server}", ui.shelf)
+	mux.HandleFunc("POST /tool-servers/{server}/prompt", ui.prompt)
 	mux.HandleFunc("GET /r/{rid}/context", ui.inspect)
 	mux.HandleFunc("GET /r/{rid}/context/{n}", ui.inspect)
 	mux.HandleFunc("GET /import", ui.importForm)
@@ -514,7 +517,7 @@ func (ui *handler) home(w http.ResponseWriter, r *http.Request) {
 }
 
 func (ui *handler) showHome(w http.ResponseWriter, r *http.Request, status int, f frame, d Draft) {
-	d.Models = f.Models
+	d.Models, d.Servers = f.Models, len(ui.app.Library.Offers(r.Context())) > 0
 	var err error
 	if d.Agents, err = ui.agentChoices(r, d.Agent); err != nil {
 		ui.fail(w, r, err)

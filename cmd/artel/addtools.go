@@ -39,6 +39,7 @@ be configured in artel.yaml.`,
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return g.serveMCP(cmd, options(), conversation) }
 	cmd.AddCommand(proxyCommand(g), addServerCommand(g), listEntriesCommand(g, "List the MCP servers, how they are, and where they come from", httpapi.MCPServers), checkServerCommand(g), removeEntryCommand(g, "Delete an MCP server that was added", httpapi.MCPServers))
 	cmd.AddCommand(connectAccountCommand(g), disconnectAccountCommand(g), listAccountsCommand(g))
+	cmd.AddCommand(resourcesCommand(g), readResourceCommand(g), promptsCommand(g), getPromptCommand(g))
 	return cmd
 }
 

@@ -72,7 +72,7 @@ export function composer() {
       if (text.value === written) text.value = "";
       text.dispatchEvent(new Event("input"));
       files.drop(attached);
-      document.querySelector("#returned").replaceChildren();
+      for (const id of ["returned", "picked"]) document.getElementById(id).replaceChildren();
       if (new URL(answer.url, location.href).pathname !== thread()) location.assign(answer.url);
     }
     text.focus();
@@ -93,6 +93,7 @@ export function composer() {
     }
   });
   returns(text);
+  shelf();
   drops(files.add, (over) => form.classList.toggle("over", over));
 }
 
@@ -106,14 +107,35 @@ function returns(text) {
     take(event.target.getAttribute("action"), { method: "POST", body: new FormData(event.target, event.submitter) });
   });
   new MutationObserver(() => {
-    const place = document.getElementById("returned");
-    if (!place.dataset.run) return;
+    const place = text.form.querySelector("#returned[data-run], #prompted[data-run]");
+    if (!place) return;
     const back = place.dataset.text;
     place.removeAttribute("data-run");
+    if (place.id === "prompted") document.getElementById("shelf-picker").hidePopover();
     text.value = [text.value.trimEnd(), back].filter(Boolean).join("\n\n");
     text.dispatchEvent(new Event("input"));
     text.focus();
   }).observe(text.form, { subtree: true, childList: true, attributes: true, attributeFilter: ["data-run"] });
+}
+
+// shelf lists what tool servers have when it is opened, and adds a chosen
+// resource to the message.
+function shelf() {
+  const picker = document.getElementById("shelf-picker");
+  if (!picker) return;
+  picker.addEventListener("toggle", (event) => { if (event.newState === "open") take(picker.dataset.shelf); });
+  picker.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-resource]");
+    if (!button) return;
+    const picked = document.getElementById("picked");
+    if (![...picked.querySelectorAll("input")].some((input) => input.value === button.dataset.resource)) {
+      const label = document.getElementById("picked-resource").content.firstElementChild.cloneNode(true);
+      label.querySelector("input").value = button.dataset.resource;
+      label.querySelector("bdi").textContent = button.querySelector("bdi").textContent;
+      picked.append(label);
+    }
+    picker.hidePopover();
+  });
 }
 
 // thread is the URL of the conversation on display.

@@ -7,10 +7,12 @@ import (
 	"time"
 )
 
-// The types of events about questions of tool servers to people; see [Payload].
+// The types of events about what tool servers ask and tell people during calls; see
+// [Payload].
 const (
 	EventElicitationRequested EventType = "elicitation_requested"
 	EventElicitationResolved  EventType = "elicitation_resolved"
+	EventToolProgress         EventType = "tool_progress"
 )
 
 // An ElicitationID names a question of a tool server: "eli_…".
@@ -68,6 +70,15 @@ type ElicitationResolved struct {
 	Action      ElicitAction  `json:"action"`
 	Reason      Resolution    `json:"reason"`
 }
+
+// ToolProgress says how far a call is, in the words of its server.
+type ToolProgress struct {
+	Call    CallID `json:"call_id"`
+	Message string `json:"message"`
+}
+
+// EventType implements [Payload].
+func (ToolProgress) EventType() EventType { return EventToolProgress }
 
 // EventType implements [Payload].
 func (ElicitationRequested) EventType() EventType { return EventElicitationRequested }

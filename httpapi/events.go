@@ -55,6 +55,7 @@ const eventsDoc = "A frame has the event's number as `id`, its type as `event`, 
 	"- `message_muted` `{message_id, muted}`, `message_edited` `{replaces, message}`: a person has written another answer in place of one, `branch_switched` `{leaf}`\n" +
 	"- `permission_requested` `{permission_id, call_id, name, arguments, expires_at, effect?, object?}`, `permission_resolved` `{permission_id, call_id, name, decision, reason}` with " +
 	"`decision` one of allow, deny and always, `reason` one of person, timeout and ended; `agent` and `within` name the agent that asks\n" +
+	"- `tool_progress` `{call_id, message}`: how far a call of a tool server is, in its words\n" +
 	"- `elicitation_requested` `{elicitation_id, call_id, name, server, mode, message, schema?, url?, expires_at}`: a tool server asks a person during a call, with `mode` " +
 	"form (values by `schema`) or url (a page to open); `elicitation_resolved` `{elicitation_id, call_id, name, server, action, reason}` with `action` one of accept, " +
 	"decline and cancel, `reason` one of person, timeout, ended and withdrawn (the call ended first)\n" +

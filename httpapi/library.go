@@ -128,8 +128,8 @@ func ReadServerResource(ctx context.Context, c *Client, server, uri string) (out
 	return out, c.json(ctx, http.MethodPost, serverPath(server, "read", ""), ResourceRequest{uri}, &out)
 }
 
-// GetServerPrompt gets the messages of a prompt of a tool server.
-func GetServerPrompt(ctx context.Context, c *Client, server string, p PromptRequest) (out List[mcp.Content], err error) {
+// ServerPrompt fills in the messages of a prompt of a tool server.
+func ServerPrompt(ctx context.Context, c *Client, server string, p PromptRequest) (out List[mcp.Content], err error) {
 	return out, c.json(ctx, http.MethodPost, serverPath(server, "prompt", ""), p, &out)
 }
 

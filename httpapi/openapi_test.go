@@ -126,8 +126,8 @@ POST   /conversations/{cid}/messages
 POST   /conversations/{cid}/messages/{mid}/edit
 POST   /conversations/{cid}/messages/{mid}/retry
 POST   /conversations/{cid}/preview
-POST   /conversations/{cid}/restore
 POST   /conversations/{cid}/resources
+POST   /conversations/{cid}/restore
 POST   /conversations/{cid}/tool_results
 POST   /conversations/{cid}/tools/{name}
 POST   /edit

@@ -8,10 +8,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/store"
 )
@@ -22,8 +24,9 @@ import (
 type callHost struct {
 	x *execution
 
-	mu   sync.Mutex
-	kept map[artel.CallID]json.RawMessage
+	mu      sync.Mutex
+	kept    map[artel.CallID]json.RawMessage
+	reports map[artel.CallID]reported
 }
 
 // keptState is the body of its note.
@@ -34,12 +37,12 @@ type keptState struct {
 }
 
 // host returns the host of the thread's calls, with what earlier processes have kept.
-func (x *execution) host(ctx context.Context) (*callHost, error) {
-	h := &callHost{x: x, kept: map[artel.CallID]json.RawMessage{}}
+func (x *execution) host(ctx context.Context, history []artel.Message) (*callHost, error) {
+	h := &callHost{x: x, kept: map[artel.CallID]json.RawMessage{}, reports: map[artel.CallID]reported{}}
 	if x.outermost().continuesAfter == "" {
 		return h, nil
 	}
-	return h, x.config.Store.View(ctx, x.owner, func(tx store.Tx) error {
+	err := x.config.Store.View(ctx, x.owner, func(tx store.Tx) error {
 		list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: noteCallState, Run: x.run.ID})
 		for _, n := range list {
 			s, err := bodyOf[keptState](n)
@@ -52,6 +55,33 @@ func (x *execution) host(ctx context.Context) (*callHost, error) {
 		}
 		return err
 	})
+	if err == nil {
+		h.awaitTools(ctx, history)
+	}
+	return h, err
+}
+
+// How long a resumed run waits for the server of a call that continues, and how often it
+// looks.
+const (
+	serverWait = 10 * time.Minute
+	serverLook = 100 * time.Millisecond
+)
+
+// awaitTools waits for the tools of calls that continue, because their servers may be
+// restarted too. Without them the calls fail.
+func (h *callHost) awaitTools(ctx context.Context, history []artel.Message) {
+	ctx, stop := context.WithTimeout(ctx, serverWait)
+	defer stop()
+	for _, c := range agent.Unanswered(history) {
+		for h.kept[c.ID] != nil && !h.x.config.Tools.Set(h.x.owner).Has(c.Name) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(serverLook):
+			}
+		}
+	}
 }
 
 // Kept implements [tool.Host].
@@ -98,8 +128,48 @@ func (h *callHost) Keep(ctx context.Context, call artel.CallID, state json.RawMe
 	return nil
 }
 
+// Ends implements [tool.Host].
+func (h *callHost) Ends(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return !errors.Is(cause, errShutdown) && !errors.Is(cause, errLeaseLost)
+}
+
+// Bounds of the reports of a call in the log.
+const (
+	reportEvery = 2 * time.Second
+	maxReports  = 200
+)
+
+// reported is what was reported of a call.
+type reported struct {
+	message string
+	at      time.Time
+	count   int
+}
+
 // Report implements [tool.Host].
-func (h *callHost) Report(artel.CallID, tool.Progress) {}
+func (h *callHost) Report(call artel.CallID, p tool.Progress) {
+	x, now := h.x, h.x.config.Now()
+	h.mu.Lock()
+	r := h.reports[call]
+	if p.Message == r.message || r.count >= maxReports || r.count > 0 && now.Sub(r.at) < reportEvery {
+		h.mu.Unlock()
+		return
+	}
+	h.reports[call] = reported{p.Message, now, r.count + 1}
+	h.mu.Unlock()
+	x.runs.setProgress(x.run.ID, call, p.Message)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	err := x.config.Store.Update(ctx, x.owner, func(tx store.Tx) error {
+		return x.appendEvents(tx, artel.ToolProgress{Call: call, Message: p.Message})
+	})
+	if err != nil && !errors.Is(err, errLeaseLost) {
+		x.config.Logger.Warn("how far a call is could not be stored", "run", x.run.ID, "err", err)
+		return
+	}
+	x.config.notifier().Notify(x.run.Conversation)
+}
 
 // Elicit implements [tool.Host].
 func (h *callHost) Elicit(ctx context.Context, call artel.CallID, asked []tool.Elicitation) ([]tool.ElicitResult, error) {
@@ -238,4 +308,26 @@ func (x *execution) storeState(tx store.Tx) error {
 	}
 	r.State = state
 	return tx.Runs.Update(r)
+}
+
+// setProgress notes what a server said last of a call.
+func (rs *Runs) setProgress(id artel.RunID, call artel.CallID, message string) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if a := rs.active[id]; a != nil {
+		if a.progress == nil {
+			a.progress = map[artel.CallID]string{}
+		}
+		a.progress[call] = message
+	}
+}
+
+// Progress returns what servers said last of the calls of a run of this process.
+func Progress(rs *Runs, id artel.RunID) map[artel.CallID]string {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if a := rs.active[id]; a != nil {
+		return maps.Clone(a.progress)
+	}
+	return nil
 }

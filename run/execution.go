@@ -185,7 +185,7 @@ func (x *execution) input(ctx context.Context, history []artel.Message) (agent.I
 		Author: string(x.agent.Name),
 		OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
 	})
-	host, err := x.host(ctx)
+	host, err := x.host(ctx, history)
 	if err != nil {
 		return agent.Input{}, err
 	}

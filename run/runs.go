@@ -46,8 +46,9 @@ type activeRun struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	done     chan struct{}
-	retrying *artel.Retrying // of its current model call; guarded by [Runs]
-	slot     bool            // it counts towards [Config.MostRuns]; guarded by [Runs]
+	retrying *artel.Retrying         // of its current model call; guarded by [Runs]
+	progress map[artel.CallID]string // what servers said last of its calls; guarded by [Runs]
+	slot     bool                    // it counts towards [Config.MostRuns]; guarded by [Runs]
 }
 
 // setRetrying notes that the run's model call is being retried; nil: it is not.

@@ -201,6 +201,9 @@ func (v view) asksIn(id artel.RunID, within artel.CallPath) bool {
 		slices.ContainsFunc(v.elicited, func(q run.Elicitation) bool { return q.Action == "" && q.Run == id && q.Within.In(within) })
 }
 
+// progress returns what servers said last of the calls of a run at work.
+func (v view) progress(id artel.RunID) map[artel.CallID]string { return run.Progress(v.app.Runs, id) }
+
 // elicit stores the user's answer to a tool server.
 func (ui *handler) elicit(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseRunID(r.PathValue("rid"))

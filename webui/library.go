@@ -12,8 +12,8 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// A Shelf is what the composer shows of tool servers: all servers, or what one has.
-type Shelf struct {
+// ServerContents are what the composer shows of tool servers: all servers, or what one has.
+type ServerContents struct {
 	Servers   []mcp.ServerOffer // nil: of one
 	Server    string
 	Resources []mcp.Resource
@@ -23,19 +23,19 @@ type Shelf struct {
 }
 
 // URL is the address of what a server has.
-func (Shelf) URL(server string) string { return "/tool-servers/" + url.PathEscape(server) }
+func (ServerContents) URL(server string) string { return "/tool-servers/" + url.PathEscape(server) }
 
 // A Prompted is a text for the composer.
 type Prompted struct{ Text, Of string }
 
-// shelves lists the tool servers that have something for the user.
-func (ui *handler) shelves(w http.ResponseWriter, r *http.Request) {
-	ui.fragments(w, r, http.StatusOK, part{"shelf", Shelf{Servers: ui.app.Library.Offers(r.Context())}})
+// serverOffers lists the tool servers that have something for the user.
+func (ui *handler) serverOffers(w http.ResponseWriter, r *http.Request) {
+	ui.fragments(w, r, http.StatusOK, part{"shelf", ServerContents{Servers: ui.app.Library.Offers(r.Context())}})
 }
 
-// shelf lists a page of what a tool server has.
-func (ui *handler) shelf(w http.ResponseWriter, r *http.Request) {
-	ctx, s := r.Context(), Shelf{Server: r.PathValue("server")}
+// serverContents lists a page of what a tool server has.
+func (ui *handler) serverContents(w http.ResponseWriter, r *http.Request) {
+	ctx, s := r.Context(), ServerContents{Server: r.PathValue("server")}
 	what, cursor := r.URL.Query().Get("of"), r.URL.Query().Get("cursor")
 	has := mcp.ServerOffer{Resources: true, Prompts: true}
 	for _, o := range ui.app.Library.Offers(ctx) {
@@ -47,11 +47,11 @@ func (ui *handler) shelf(w http.ResponseWriter, r *http.Request) {
 	var err error
 	if has.Resources && what != "prompts" {
 		s.Resources, next, err = ui.app.Library.Resources(ctx, s.Server, cursor)
-		s.MoreURL = shelfURL(s, "resources", next)
+		s.MoreURL = contentsURL(s, "resources", next)
 	}
 	if err == nil && has.Prompts && what != "resources" {
 		s.Prompts, next, err = ui.app.Library.Prompts(ctx, s.Server, cursor)
-		s.PromptURL = shelfURL(s, "prompts", next)
+		s.PromptURL = contentsURL(s, "prompts", next)
 	}
 	if err != nil {
 		ui.fail(w, r, err)
@@ -60,7 +60,7 @@ func (ui *handler) shelf(w http.ResponseWriter, r *http.Request) {
 	ui.fragments(w, r, http.StatusOK, part{"shelf", s})
 }
 
-func shelfURL(s Shelf, of, cursor string) string {
+func contentsURL(s ServerContents, of, cursor string) string {
 	if cursor == "" {
 		return ""
 	}

@@ -27,13 +27,14 @@ func notes(t *testing.T) *mcp.Pool {
 	})
 	s.AddPrompt(&sdk.Prompt{Name: "review", Title: "Review", Arguments: []*sdk.PromptArgument{{Name: "what", Required: true}}}, func(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 		return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{
-			{Role: "user", Content: &sdk.TextContent{Text: "Review " + r.Params.Arguments["what"] + "."}}, {Role: "assistant", Content: &sdk.TextContent{Text: "Gladly."}},
+			{Role: "user", Content: &sdk.TextContent{Text: "Review " + r.Params.Arguments["what"] + "."}},
+			{Role: "assistant", Content: &sdk.TextContent{Text: "Gladly."}},
 			{Role: "user", Content: &sdk.ImageContent{Data: []byte("x"), MIMEType: "image/png"}},
 		}}, nil
 	})
 	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: true}))
 	t.Cleanup(web.Close)
-	pool, err := mcp.NewPool([]mcp.Server{{Name: "notes", Remote: &mcp.Remote{URL: web.URL, Client: fetch.NewClient(fetch.Options{AllowPrivate: true})}, Secrets: tool.Secrets{"TOPSECRET": "KEY"}}}, nil)
+	pool, err := mcp.NewPool([]mcp.Server{{Name: "notes", Remote: &mcp.Remote{URL: web.URL, Client: fetch.NewClient(fetch.Options{AllowPrivate: true})}, Secrets: tool.Secrets{"KEY": "TOPSECRET"}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,13 +51,13 @@ func notes(t *testing.T) *mcp.Pool {
 func TestFromToolServers(t *testing.T) {
 	t.Parallel()
 	s, b := openSite(t, setup{servers: notes(t), demo: script(t, "-- turn 1 --\nSeen.\n")}, 1280, 800)
-	b.Do(click("#from-server"), click("#shelf button"), see("#shelf [data-resource]"))
+	b.Do(click("#from-server"), click("#shelf > button"), see("#shelf [data-resource]"))
 	b.picture("shelf")
 	b.Says("#shelf", "The <tide>", "memo://tide.md", "Review", "what")
 	axe := newChecker(t, b)
 	axe.check("#shelf-picker", allRules, "shelf")
 	b.Do(click("#shelf [data-resource]"), see("#picked input"))
-	b.Do(click("#from-server"), click("#shelf button"), fill(`#shelf [name="a.what"]`, "it"), click("#shelf form button"))
+	b.Do(click("#from-server"), click("#shelf > button"), fill(`#shelf [name="a.what"]`, "it"), click("#shelf form button"))
 	b.Until(`document.getElementById("text").value === "Review it.\n\nAssistant: Gladly."`)
 	b.Says("#toasts", "1 parts of the prompt that are no text were left out.")
 	b.Do(click(".send"))

@@ -262,6 +262,17 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 			return err
 		}
 		return s.put(out, "call", s.cards[p.Call])
+	case artel.EventToolProgress:
+		p, err := payload[artel.ToolProgress](e)
+		if err != nil {
+			return err
+		}
+		card, ok := s.cards[p.Call]
+		if on, err := s.follows(ctx, e.Run); err != nil || !on || !ok {
+			return err
+		}
+		card.Progress = p.Message
+		return s.put(out, "call", card)
 	case artel.EventToolCompleted:
 		return s.toolCompleted(ctx, out, e)
 	case artel.EventArtifactCreated, artel.EventArtifactUpdated:

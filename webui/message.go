@@ -87,6 +87,7 @@ type Call struct {
 	Result    []Value
 	State     string // running, waiting, done, stopped, failed
 	Took      string
+	Progress  string // what the server said last of a running call
 	Connect   string // an MCP server that the user has to connect first; "": none
 }
 
@@ -194,7 +195,9 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 				return nil, err
 			}
 		}
+		progress := v.progress(active)
 		for i := range shown.Calls {
+			shown.Calls[i].Progress = progress[shown.Calls[i].ID]
 			if m.Run != active {
 				shown.Calls[i].State = stateStopped
 			}

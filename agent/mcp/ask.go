@@ -37,6 +37,8 @@ type inCall struct {
 	session *sdk.ClientSession
 	token   string // of its progress
 	clock   *callClock
+	endTurn func()
+	taskID  string // guarded by that of c
 
 	mu    sync.Mutex
 	asked map[string]int // how often the server asked the same
@@ -70,6 +72,13 @@ func (c *connection) asker(p *sdk.ElicitParams) (*inCall, error) {
 	c.asks = true
 	if k := c.inCalls[token]; k != nil {
 		return k, nil
+	}
+	if related, ok := p.Meta["io.modelcontextprotocol/related-task"].(map[string]any); ok {
+		for _, k := range c.inCalls {
+			if k.taskID != "" && k.taskID == related["taskId"] {
+				return k, nil
+			}
+		}
 	}
 	var only *inCall
 	for _, k := range c.inCalls {
@@ -177,6 +186,7 @@ type keptCall struct {
 	Round  int                         `json:"round,omitempty"`
 	Asked  map[string]tool.Elicitation `json:"asked,omitempty"` // by the keys of the server
 	State  string                      `json:"state,omitempty"` // that the server wants back
+	Task   *task                       `json:"task,omitempty"`
 }
 
 // kept returns what an earlier process kept of the call.

@@ -57,6 +57,8 @@ func (p *person) Kept(artel.CallID) json.RawMessage {
 	return p.kept
 }
 
+func (p *person) Ends(context.Context) bool { return true }
+
 func (p *person) Report(_ artel.CallID, at tool.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -169,12 +169,18 @@ func (c *connection) connect(ctx context.Context) error {
 			}
 		},
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
-			c.progressed(r.Params.ProgressToken)
+			c.progressed(r.Params.ProgressToken, r.Params.Message)
 		},
 		ElicitationHandler: c.elicit,
-		Capabilities:       &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}},
-		MultiRoundTrip:     &sdk.MultiRoundTripOptions{Disabled: true},
+		Capabilities: &sdk.ClientCapabilities{
+			Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}},
+			Extensions:  map[string]any{tasksExtension: map[string]any{}},
+		},
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	})
+	if err := addTasks(client); err != nil {
+		return err
+	}
 	connecting, stop := context.WithTimeout(ctx, c.server.Limits.Connect)
 	defer stop()
 	// Closing the connection stops a program; it is killed only if it stays.
@@ -249,7 +255,7 @@ func (c *connection) list(ctx context.Context, session *sdk.ClientSession) error
 			if c.server.Only != nil && !slices.Contains(c.server.Only, t.Name) {
 				continue
 			}
-			made, err := c.tool(t)
+			made, err := c.tool(t, takesTasks(session, t))
 			if err != nil {
 				c.log.Warn("a tool of an MCP server cannot be offered", "tool", artel.Shorten(t.Name, 80), "err", err)
 				continue
@@ -324,6 +330,9 @@ func (h headerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	for k, v := range h.header {
 		r.Header[http.CanonicalHeaderKey(k)] = v
 	}
+	if err := sentRequest(r); err != nil {
+		return nil, err
+	}
 	next := h.RoundTripper
 	if next == nil {
 		next = http.DefaultTransport
@@ -396,13 +405,14 @@ func (c *connection) track(k *inCall) (end func()) {
 	}
 }
 
-func (c *connection) progressed(token any) {
+func (c *connection) progressed(token any, message string) {
 	name, _ := token.(string)
 	c.mu.Lock()
 	k := c.inCalls[name]
 	c.mu.Unlock()
 	if k != nil {
 		k.clock.progressed()
+		k.report(message)
 	}
 }
 

@@ -14,8 +14,9 @@
 // Results become [tool.Result] values: texts pass the media extraction of the
 // calling set, and pictures, sound and other bytes become artifacts of the
 // conversation. A failure that the model can correct, or has to wait for, is a
-// failed result. Servers are asked only for tools and resources, and get only
-// arguments.
+// failed result. What a server asks people during a call goes to the [tool.Host] of the
+// call, which also keeps what a call needs to continue after a restart. A [Library] has the
+// resources and prompts of servers, for people. Servers get arguments and answers only.
 //
 // The protocol is that of modelcontextprotocol.io, implemented by the official
 // SDK.

@@ -12,6 +12,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -48,7 +49,7 @@ func (s Server) ToolName(name string) string {
 const maxDoc = 8000
 
 // tool makes a tool from one of the server's.
-func (c *connection) tool(t *sdk.Tool) (tool.Tool, error) {
+func (c *connection) tool(t *sdk.Tool, asTask bool) (tool.Tool, error) {
 	schema, err := json.Marshal(t.InputSchema)
 	if err != nil {
 		return tool.Tool{}, err
@@ -66,15 +67,7 @@ func (c *connection) tool(t *sdk.Tool) (tool.Tool, error) {
 	name := t.Name
 	made.Call = func(ctx context.Context, e *tool.Env, args json.RawMessage) (tool.Result, error) {
 		return c.call(ctx, e, made.Name, func(ctx context.Context, k *inCall) (tool.Result, error) {
-			var r *sdk.CallToolResult
-			err := k.rounds(ctx, func(ctx context.Context, answers sdk.InputResponseMap, state string) (o outcome, err error) {
-				params := &sdk.CallToolParams{Name: name, Arguments: args, InputResponses: answers, RequestState: state}
-				params.SetProgressToken(k.token)
-				if r, err = k.session.CallTool(ctx, params); err == nil {
-					o = outcome{r.InputRequests, r.RequestState, r.NeedsInput()}
-				}
-				return o, err
-			})
+			r, err := k.callTool(ctx, name, args, asTask)
 			if err != nil && ctx.Err() == nil && !c.offers(made.Name, e.Owner) {
 				return tool.Failed("%s: the MCP server %s does not offer this tool any more; use another one", made.Name, c.server.Name), nil
 			}
@@ -86,6 +79,34 @@ func (c *connection) tool(t *sdk.Tool) (tool.Tool, error) {
 	}
 	_, err = tool.NewSet(made)
 	return made, err
+}
+
+// callTool calls a tool of the server. One that an earlier process began continues.
+func (k *inCall) callTool(ctx context.Context, name string, args json.RawMessage, asTask bool) (r *sdk.CallToolResult, err error) {
+	if t := k.kept().Task; t != nil {
+		return k.await(ctx, *t)
+	}
+	err = k.rounds(ctx, func(ctx context.Context, answers sdk.InputResponseMap, state string) (o outcome, err error) {
+		params := &sdk.CallToolParams{Name: name, Arguments: args, InputResponses: answers, RequestState: state}
+		params.SetProgressToken(k.token)
+		if asTask {
+			params.Meta[metaTask] = taskTTL.Milliseconds()
+		}
+		if r, err = k.session.CallTool(ctx, params); err == nil {
+			o = outcome{r.InputRequests, r.RequestState, r.NeedsInput()}
+		}
+		return o, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if t, err := startedTask(r); t != nil || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return k.await(ctx, *t)
+	}
+	return r, nil
 }
 
 // offers reports whether the server has a tool at this moment.
@@ -112,6 +133,9 @@ func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func
 		return tool.Failed("%s: the MCP server %s was changed or removed; the next message of the user gets the tools that there are now", name, c.server.Name), nil
 	}
 	defer ended()
+	if session == nil && e.Host != nil && e.Host.Kept(e.Call) != nil { // it continues after a restart
+		session = c.awaitSession(ctx)
+	}
 	if session == nil {
 		return tool.Failed("%s: the MCP server %s is not connected now (%s); it is tried again by itself", name, c.server.Name, c.health().Error), nil
 	}
@@ -119,11 +143,12 @@ func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func
 	if err != nil {
 		return tool.Result{}, artel.Errorf(artel.Canceled, "tool.Call", name, "%w", err)
 	}
+	turn = sync.OnceFunc(turn)
 	defer turn()
 	limit := c.server.Limits.Call
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	k := &inCall{c: c, env: e, name: name, session: session, asked: map[string]int{}, clock: newCallClock(limit, func() { cancel(errSlow) })}
+	k := &inCall{c: c, env: e, name: name, session: session, asked: map[string]int{}, endTurn: turn, clock: newCallClock(limit, func() { cancel(errSlow) })}
 	defer k.clock.stop()
 	defer c.track(k)()
 	limited = context.WithValue(limited, callKey{}, k.token)
@@ -189,6 +214,10 @@ func (c *connection) result(ctx context.Context, e *tool.Env, r *sdk.CallToolRes
 		if err := w.add(ctx, content); err != nil {
 			return tool.Result{}, err
 		}
+	}
+	linked := slices.ContainsFunc(r.Content, func(x sdk.Content) bool { _, ok := x.(*sdk.ResourceLink); return ok })
+	if reads := c.server.ToolName("read_resource"); linked && c.offers(reads, e.Owner) {
+		w.texts = append(w.texts, "(read linked resources with "+reads+")")
 	}
 	if len(w.texts) == 0 && r.StructuredContent != nil {
 		b, err := json.Marshal(r.StructuredContent)

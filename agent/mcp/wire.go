@@ -17,12 +17,16 @@ import (
 )
 
 // The SDK decodes messages into its own types, which drop what they do not know: the
-// order of the properties of a form, and to which call a question of the server belongs. The
-// messages are changed below the SDK, so that _meta carries both. A server cannot write
+// order of the properties of a form, to which call a question of the server belongs, and
+// tasks. The messages are changed below the SDK, so that _meta carries them. A server cannot write
 // these members itself: they are always replaced.
 const (
 	metaSchema = "artel/schema" // the schema of a form as its server wrote it
 	metaCall   = "artel/call"   // the progress token of the call in whose stream the question came
+
+	metaTask    = "artel/task"         // of a result: the task; of a call: for how long the server is asked to keep one
+	metaSupport = "artel/task-support" // of a tool: execution.taskSupport
+	metaTasks   = "artel/tasks"        // among the experimental capabilities of a server: tasks
 )
 
 const methodElicit = "elicitation/create"
@@ -82,13 +86,27 @@ func markRequest(method string, params json.RawMessage, call string) json.RawMes
 
 // markResult changes a result of the server.
 func markResult(result json.RawMessage) json.RawMessage {
-	if !bytes.Contains(result, []byte(`"inputRequests"`)) {
+	if !marks(result) {
 		return result
 	}
 	m := object(result)
+	switch {
+	case m == nil:
+		return result
+	case m["capabilities"] != nil:
+		markCapabilities(m)
+	case m["tools"] != nil:
+		markTools(m)
+	case string(m["resultType"]) == `"task"`:
+		withMeta(m, map[string]string{metaTask: string(encode(m))})
+	case m["task"] != nil:
+		withMeta(m, map[string]string{metaTask: string(m["task"])})
+	default:
+		withMeta(m, map[string]string{metaTask: ""})
+	}
 	asked := object(m["inputRequests"])
 	if asked == nil {
-		return result
+		return encode(m)
 	}
 	for k, v := range maps.All(asked) {
 		q := object(v)
@@ -104,7 +122,85 @@ func markResult(result json.RawMessage) json.RawMessage {
 
 // marks reports whether a message may have to be changed.
 func marks(message []byte) bool {
-	return bytes.Contains(message, []byte(methodElicit))
+	for _, s := range []string{methodElicit, "taskId", "taskSupport", `"tasks"`, "artel/"} {
+		if bytes.Contains(message, []byte(s)) {
+			return true
+		}
+	}
+	return false
+}
+
+// markCapabilities keeps the capability of tasks, which the SDK does not know.
+func markCapabilities(m map[string]json.RawMessage) {
+	capabilities := object(m["capabilities"])
+	if capabilities == nil {
+		return
+	}
+	experimental := object(capabilities["experimental"])
+	if experimental == nil {
+		experimental = map[string]json.RawMessage{}
+	}
+	if delete(experimental, metaTasks); capabilities["tasks"] != nil {
+		experimental[metaTasks] = capabilities["tasks"]
+	}
+	capabilities["experimental"] = encode(experimental)
+	m["capabilities"] = encode(capabilities)
+}
+
+// markTools keeps which tools may be called as tasks.
+func markTools(m map[string]json.RawMessage) {
+	var tools []map[string]json.RawMessage
+	if json.Unmarshal(m["tools"], &tools) != nil {
+		return
+	}
+	for _, t := range tools {
+		var execution struct {
+			Support string `json:"taskSupport"`
+		}
+		_ = json.Unmarshal(t["execution"], &execution)
+		if t != nil {
+			withMeta(t, map[string]string{metaSupport: execution.Support})
+		}
+	}
+	m["tools"] = encode(tools)
+}
+
+// withTask turns the wish for a task in the _meta of a call into the member of the protocol.
+func withTask(params json.RawMessage) json.RawMessage {
+	m := object(params)
+	meta := object(m["_meta"])
+	if meta[metaTask] == nil {
+		return params
+	}
+	m["task"] = encode(map[string]json.RawMessage{"ttl": meta[metaTask]})
+	delete(meta, metaTask)
+	m["_meta"] = encode(meta)
+	return encode(m)
+}
+
+// sentRequest changes a request to a server at an address: it asks for a task, or has the
+// header that names one.
+func sentRequest(r *http.Request) error {
+	name := strings.HasPrefix(r.Header.Get("Mcp-Method"), "tasks/")
+	if r.Body == nil || r.Method != http.MethodPost {
+		return nil
+	}
+	raw, err := io.ReadAll(r.Body)
+	_ = r.Body.Close()
+	if err != nil {
+		return err
+	}
+	if m := object(raw); m != nil && (name || bytes.Contains(raw, []byte(metaTask))) {
+		var params taskParams
+		if name && json.Unmarshal(m["params"], &params) == nil {
+			r.Header.Set("Mcp-Name", params.ID)
+		}
+		m["params"] = withTask(m["params"])
+		raw = encode(m)
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil }
+	return nil
 }
 
 // markMessage changes an encoded message of the server. What is not a message stays.
@@ -138,6 +234,16 @@ func (c markedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		m.Result = markResult(m.Result)
 	}
 	return m, err
+}
+
+// Write implements [sdk.Connection].
+func (c markedConn) Write(ctx context.Context, m jsonrpc.Message) error {
+	if r, ok := m.(*jsonrpc.Request); ok && bytes.Contains(r.Params, []byte(metaTask)) {
+		changed := *r
+		changed.Params = withTask(r.Params)
+		m = &changed
+	}
+	return c.Connection.Write(ctx, m)
 }
 
 // markBody changes the messages in the answer to a request.

@@ -25,7 +25,12 @@ type Host interface {
 	// Kept returns what was kept; nil: nothing.
 	Kept(call artel.CallID) json.RawMessage
 
-	// Report shows to people how far the call is. It never blocks.
+	// Ends reports whether the end of ctx ends the call for good. Otherwise a later attempt
+	// continues it after a restart.
+	Ends(ctx context.Context) bool
+
+	// Report shows people how far the call is. It may leave messages out that follow others
+	// quickly.
 	Report(call artel.CallID, p Progress)
 }
 
@@ -47,7 +52,4 @@ type ElicitResult struct {
 }
 
 // Progress is how far a call is.
-type Progress struct {
-	Message     string  `json:"message,omitempty"`
-	Done, Total float64 `json:"-"` // Total 0: unknown
-}
+type Progress struct{ Message string }

@@ -139,7 +139,7 @@ func getPromptCommand(g *globals) *cobra.Command {
 				}
 				in.Arguments[name] = value
 			}
-			all, err := httpapi.GetServerPrompt(cmd.Context(), g.client(), args[0], in)
+			all, err := httpapi.ServerPrompt(cmd.Context(), g.client(), args[0], in)
 			return g.printContents(cmd, all, err)
 		},
 	}

@@ -29,7 +29,7 @@ With each client and each of the first four services, a 400, a 429 and a 500 of 
 that its SDK has for that status, and a stream that breaks off is an error, never a good end.
 `
 
-// programs is the heading of the parts that the packages mcphosts and agents write.
+// programs is the heading of the parts that the packages mcphosts, mcpconformance and agents write.
 const programs = "\n## MCP hosts\n"
 
 var names = map[string]string{

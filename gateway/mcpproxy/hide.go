@@ -85,12 +85,17 @@ func without(s *spool, forms []secretForm) (*spool, error) {
 func hideIn(w io.Writer, r io.Reader, forms []secretForm) error {
 	in := bufio.NewReaderSize(r, scanSize+len(forms[0].from))
 	out := bufio.NewWriterSize(w, scanSize)
-	inString, escaped := false, false
+	inString, escaped, ended := false, false, false
 next:
 	for {
-		ahead, err := in.Peek(len(forms[0].from))
+		n := len(forms[0].from)
+		if ended { // reading again at the end moves what is left each time
+			n = min(n, in.Buffered())
+		}
+		ahead, err := in.Peek(n)
+		ended = ended || errors.Is(err, io.EOF)
 		if len(ahead) == 0 {
-			if !errors.Is(err, io.EOF) {
+			if !ended {
 				return err
 			}
 			return out.Flush()

@@ -38,11 +38,11 @@ var rows = []struct{ id, title string }{
 }
 
 // The page, and the heading at which the part of this package begins. It is the one before
-// the coding agents.
+// that of the package mcpconformance.
 const (
 	page  = "../../docs/compatibility.md"
 	begin = "## MCP hosts\n"
-	next  = "## Coding agents\n"
+	next  = "## MCP conformance\n"
 )
 
 const head = begin + `

@@ -169,4 +169,5 @@ func (person) Elicit(_ context.Context, _ artel.CallID, asked []tool.Elicitation
 
 func (person) Keep(context.Context, artel.CallID, json.RawMessage) error { return nil }
 func (person) Kept(artel.CallID) json.RawMessage                         { return nil }
+func (person) Ends(context.Context) bool                                 { return true }
 func (person) Report(artel.CallID, tool.Progress)                        {}

@@ -131,6 +131,7 @@ type App struct {
 	Edits         *Edits
 	Files         *Files
 	Tools         *Tools
+	Apps          *Apps
 	Models        *Models
 	Services      *entries.Services  // that administrators added
 	Toolbox       *entries.Toolbox   // tools that administrators added
@@ -179,6 +180,7 @@ func New(c Config) (*App, error) {
 		Edits:         &Edits{k},
 		Files:         &Files{core: k, signer: newSigner(c.Files.Key), publicBase: strings.TrimRight(c.Files.PublicBase, "/"), presign: c.Files.Presign},
 		Tools:         &Tools{k},
+		Apps:          &Apps{k},
 		Models:        &Models{core: k},
 		Services:      k.stored,
 		Toolbox:       k.toolbox,
@@ -281,6 +283,7 @@ type core struct {
 	renditions    *rendition.Maker
 	services      *model.Registry
 	tools         tool.Catalog
+	pools         mcp.Apps          // the MCP servers among them
 	permissions   agent.Permissions // of tools in the whole deployment
 	caller        *model.Caller
 	meter         *meter.Meter
@@ -353,6 +356,7 @@ func newCore(c Config) (*core, error) {
 			withAccounts, pools = append(withAccounts, p), append(pools, p)
 		}
 	}
+	k.pools = append(mcp.Apps{k.toolbox.Pool()}, pools...)
 	k.library = mcp.NewLibrary(append(pools, k.toolbox.Pool())...)
 	k.accounts = accounts.New(c.Store, c.Stored.Secrets, withAccounts, accounts.Options{Log: k.logger, Now: k.now})
 	for _, s := range withAccounts {

@@ -76,18 +76,24 @@ func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, 
 
 // Permit refuses a call that the deployment's permissions do not allow, as [Tools.Call].
 func (ts *Tools) Permit(name string, confirmed bool) error {
-	rule, level := name, ts.core.permissions.Of(name)
-	if _, named := ts.core.permissions[name]; !named {
+	return permit("the deployment", ts.core.permissions, name, confirmed)
+}
+
+// permit refuses a call that the permissions of the deployment, or of an agent, do not
+// allow.
+func permit(whose string, permissions agent.Permissions, name string, confirmed bool) error {
+	rule, level := name, permissions.Of(name)
+	if _, named := permissions[name]; !named {
 		rule = agent.AnyTool
 	}
 	refuse := func(code, format string) error {
-		return &artel.Error{Op: "app.Tools.Call", Subject: artel.Shorten(name, 80), Kind: artel.Denied, Code: code, Err: fmt.Errorf(format, rule, level)}
+		return &artel.Error{Op: "app.Tools.Call", Subject: artel.Shorten(name, 80), Kind: artel.Denied, Code: code, Err: fmt.Errorf(format, whose, rule, level)}
 	}
 	switch {
 	case level == agent.Deny:
-		return refuse("tool_denied", "the deployment does not allow the tool: permissions has %q: %s")
+		return refuse("tool_denied", "%s does not allow the tool: permissions has %q: %s")
 	case level == agent.Ask && !confirmed:
-		return refuse("tool_needs_confirmation", "the deployment wants a confirmation of each call: permissions has %q: %s; repeat the call with confirm=true after a user has agreed")
+		return refuse("tool_needs_confirmation", "%s wants a confirmation of each call: permissions has %q: %s; repeat the call with confirm=true after a user has agreed")
 	}
 	return nil
 }

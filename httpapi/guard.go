@@ -101,7 +101,7 @@ func signatureOf(query string) (string, error) {
 // Inert keeps a browser from using answers of next as anything but data, because
 // models and documents wrote what is in them: no destination of a fetch that
 // runs them or applies them as a style, no other type than the declared one, no
-// page of another site. Pictures, sound and frames are files only, so that an
+// page of another site. Pictures, sound and frames are files only, or the pages of apps, so that an
 // address in a text cannot hold a connection with an event stream. Handlers may
 // replace the headers.
 func Inert(next http.Handler) http.Handler {
@@ -114,7 +114,7 @@ func Inert(next http.Handler) http.Handler {
 		switch dest := r.Header.Get("Sec-Fetch-Dest"); dest {
 		case "", "empty", "document":
 		case "image", "audio", "video", "track", "iframe", "frame", "embed", "object":
-			if !isFile(r.URL.Path) {
+			if !isFile(r.URL.Path) && (dest != "iframe" || !isAppPage(r.URL.Path)) {
 				writeProblem(w, newProblem(http.StatusForbidden, string(artel.Denied), "only files are served as "+dest))
 				return
 			}

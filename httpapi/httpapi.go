@@ -103,6 +103,7 @@ func newServer(a *app.App, o Options) *server {
 	f.storage()
 	f.tools()
 	f.toolResults()
+	f.apps()
 	f.models()
 	f.storedServices()
 	f.toolEntries()

@@ -61,6 +61,8 @@ GET    /conversations/{cid}/branch
 GET    /conversations/{cid}/events
 GET    /conversations/{cid}/export
 GET    /conversations/{cid}/messages
+GET    /conversations/{cid}/messages/{mid}/apps/{call}
+GET    /conversations/{cid}/messages/{mid}/apps/{call}/page
 GET    /conversations/{cid}/usage
 GET    /conversations/{cid}/waiting
 GET    /files/tool_results/{name}
@@ -123,6 +125,8 @@ POST   /conversations/{cid}/artifacts
 POST   /conversations/{cid}/artifacts/{id}/restore
 POST   /conversations/{cid}/compact
 POST   /conversations/{cid}/messages
+POST   /conversations/{cid}/messages/{mid}/apps/{call}/resources
+POST   /conversations/{cid}/messages/{mid}/apps/{call}/tools/{name}
 POST   /conversations/{cid}/messages/{mid}/edit
 POST   /conversations/{cid}/messages/{mid}/retry
 POST   /conversations/{cid}/preview

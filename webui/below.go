@@ -9,7 +9,7 @@ import (
 
 // pathAttribute matches the attributes of rendered HTML whose value is a path of this server.
 // Quotes in text are escaped, so that nothing else looks like it.
-var pathAttribute = regexp.MustCompile(` (?:href|src|poster|action|formaction|hx-get|hx-post|data-(?:live|at|thread|list|self|cancel|watch|copy-from))="/(?:[^/]|$)`)
+var pathAttribute = regexp.MustCompile(` (?:href|src|poster|action|formaction|hx-get|hx-post|data-(?:live|app|at|thread|list|self|cancel|watch|copy-from))="/(?:[^/]|$)`)
 
 // addPrefix puts the prefix before each path in the HTML that out has after the first n
 // bytes. The templates write paths as they are without a prefix.

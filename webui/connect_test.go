@@ -15,16 +15,18 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A line counts the connections that a browser opens to it.
+// A line counts the connections that a browser opens to it, and the requests in them.
 type line struct {
 	*httptest.Server
 	connections atomic.Int32
+	requests    atomic.Int32
 }
 
 func newLine(t *testing.T, page string) *line {
 	t.Helper()
 	l := &line{}
 	l.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		l.requests.Add(1)
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(w, page)
 	}))

@@ -89,6 +89,7 @@ type Call struct {
 	Took      string
 	Progress  string // what the server said last of a running call
 	Connect   string // an MCP server that the user has to connect first; "": none
+	App       *AppFrame
 }
 
 // The states of a card.
@@ -378,6 +379,7 @@ func (v view) finish(c *Call, m artel.MessageID, before int, res artel.ToolResul
 		c.State = stateFailed
 		c.Connect, _ = res.Metadata["connect"].(string)
 	}
+	c.App = v.appFrame(m, res)
 	if res.Millis > 0 {
 		c.Took = duration(time.Duration(res.Millis) * time.Millisecond)
 	}

@@ -36,6 +36,7 @@ type connection struct {
 	mu      sync.Mutex
 	session *sdk.ClientSession // nil: not connected
 	tools   []tool.Tool
+	apps    map[string]appTool // what all tools of the server say about apps, by the server's names
 	state   tool.ServerState
 	since   time.Time
 	problem string
@@ -242,6 +243,7 @@ const minListInterval = 250 * time.Millisecond
 // list loads the tools of the server.
 func (c *connection) list(ctx context.Context, session *sdk.ClientSession) error {
 	var tools []tool.Tool
+	apps := map[string]appTool{}
 	listed := 0
 	capabilities := session.InitializeResult().Capabilities
 	if capabilities != nil && capabilities.Tools != nil {
@@ -264,7 +266,11 @@ func (c *connection) list(ctx context.Context, session *sdk.ClientSession) error
 				c.log.Warn("a tool of an MCP server cannot be offered: its name is taken", "tool", artel.Shorten(t.Name, 80))
 				continue
 			}
-			tools = append(tools, made)
+			of := appToolOf(t, made.Name)
+			apps[t.Name] = of
+			if of.model {
+				tools = append(tools, made)
+			}
 		}
 	}
 	if capabilities != nil && capabilities.Resources != nil && c.server.Only == nil {
@@ -274,6 +280,9 @@ func (c *connection) list(ctx context.Context, session *sdk.ClientSession) error
 			}
 		}
 	}
+	c.mu.Lock()
+	c.apps = apps
+	c.mu.Unlock()
 	c.setState(tool.ServerReady, session, tools, "")
 	if c.of != nil {
 		c.of.keep(c, tools)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -124,10 +125,26 @@ func newServer(hangs chan<- struct{}) *sdk.Server {
 
 // bench is a pool at work, and a conversation.
 type bench struct {
-	t    *testing.T
-	pool *mcp.Pool
-	env  tool.Env
-	log  *apptest.Log
+	t     *testing.T
+	pool  *mcp.Pool
+	env   tool.Env
+	log   *apptest.Log
+	blobs blob.Store
+}
+
+// blob reads the bytes of a digest.
+func (b *bench) blob(d artel.Digest) string {
+	b.t.Helper()
+	r, err := b.blobs.Open(b.t.Context(), d)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(data)
 }
 
 // patient returns limits that no slow machine reaches.
@@ -153,7 +170,8 @@ func newBench(t *testing.T, s mcp.Server) *bench {
 	if err := db.Update(t.Context(), artel.Local, func(tx store.Tx) error { return tx.Conversations.Create(c) }); err != nil {
 		t.Fatal(err)
 	}
-	collection := artifact.New(db, blob.NewMemory(), artifact.Options{})
+	b.blobs = blob.NewMemory()
+	collection := artifact.New(db, b.blobs, artifact.Options{})
 	b.env = tool.Env{Owner: artel.Local, Conversation: c.ID, Artifacts: collection, Workspace: collection.Workspace(artifact.WorkspaceConfig{Owner: artel.Local, Conversation: c.ID, Author: "tester"})}
 	return b
 }

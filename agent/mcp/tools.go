@@ -64,7 +64,7 @@ func (c *connection) tool(t *sdk.Tool, asTask bool) (tool.Tool, error) {
 			made.Doc = artel.Shorten(a.Title, maxDoc)
 		}
 	}
-	name := t.Name
+	name, shown := t.Name, appToolOf(t, made.Name)
 	made.Call = func(ctx context.Context, e *tool.Env, args json.RawMessage) (tool.Result, error) {
 		return c.call(ctx, e, made.Name, func(ctx context.Context, k *inCall) (tool.Result, error) {
 			r, err := k.callTool(ctx, name, args, asTask)
@@ -74,7 +74,11 @@ func (c *connection) tool(t *sdk.Tool, asTask bool) (tool.Tool, error) {
 			if err != nil {
 				return tool.Result{}, err
 			}
-			return c.result(ctx, e, r)
+			out, err := c.result(ctx, e, r)
+			if err == nil {
+				c.withApp(ctx, k, shown, name, r, &out)
+			}
+			return out, err
 		})
 	}
 	_, err = tool.NewSet(made)
@@ -332,6 +336,9 @@ func (c *connection) listResources() tool.Tool {
 					if err != nil {
 						return tool.Result{}, err
 					}
+					if strings.HasPrefix(r.URI, appScheme) {
+						continue // a page for people
+					}
 					if len(found) == maxResources {
 						found = append(found, "… and more")
 						break
@@ -362,6 +369,9 @@ func (c *connection) readResource() tool.Tool {
 	name := c.server.ToolName("read_resource")
 	t := tool.Func(name, "Reads a resource of the MCP server "+c.server.Name+"; what is no text becomes an artifact.",
 		func(ctx context.Context, e *tool.Env, in resourceArgs) (tool.Result, error) {
+			if strings.HasPrefix(in.URI, appScheme) {
+				return tool.Failed("%s: %s is the page of an app, which is shown to the user; call the tool that it belongs to", name, artel.Shorten(in.URI, 200)), nil
+			}
 			return c.call(ctx, e, name, func(ctx context.Context, k *inCall) (tool.Result, error) {
 				r, err := k.read(ctx, in.URI)
 				if err != nil {

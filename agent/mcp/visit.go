@@ -81,7 +81,7 @@ func (v *Visit) Close() {
 	}
 }
 
-// newClient returns a client with options; nil: it offers no capabilities.
+// newClient returns a client with options, which shows apps; nil: it offers nothing else.
 func newClient(o *sdk.ClientOptions) *sdk.Client {
 	if o == nil {
 		o = &sdk.ClientOptions{}
@@ -89,5 +89,6 @@ func newClient(o *sdk.ClientOptions) *sdk.Client {
 	if o.Capabilities == nil {
 		o.Capabilities = &sdk.ClientCapabilities{}
 	}
+	o.Capabilities.AddExtension(AppExtension, map[string]any{"mimeTypes": []string{AppMediaType}})
 	return sdk.NewClient(&sdk.Implementation{Name: "artel", Version: "1"}, o)
 }

@@ -5,6 +5,7 @@
 
 import "./place.js";
 import { agents } from "./agents.js";
+import { apps } from "./apps.js";
 import "./copy.js";
 import "./keys.js";
 import "./models.js";
@@ -37,4 +38,5 @@ zoom();
 left();
 rules();
 agents();
+apps();
 setTimeout(tell); // htmx listens by then

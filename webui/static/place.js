@@ -13,9 +13,10 @@ htmx.registerExtension("artel", {
     place(fragment);
     return true;
   },
-  // Keep cards open or closed as the reader left them.
+  // Keep cards open or closed as the reader left them, and the frames of apps as high as
+  // they have become.
   htmx_before_morph_attr(element, { attrName }) {
-    return !(attrName === "open" && element.tagName === "DETAILS");
+    return !(attrName === "open" && element.tagName === "DETAILS" || attrName === "style" && element.tagName === "IFRAME");
   },
 });
 

@@ -236,8 +236,8 @@ func (as Apps) Tool(ctx context.Context, owner artel.Owner, server, own string) 
 	return t.name, nil
 }
 
-// Call calls a tool for an app, which nobody is asked anything during, after [Apps.Tool] and what permissions say, and returns
-// the server's result.
+// Call calls a tool for an app, after [Apps.Tool] and what permissions say, and returns
+// the server's result. Questions that the server asks meanwhile are cancelled.
 func (as Apps) Call(ctx context.Context, owner artel.Owner, server, own string, args json.RawMessage) (json.RawMessage, error) {
 	return as.ask(ctx, owner, server, own, func(ctx context.Context, k *inCall) (any, error) {
 		return k.callTool(ctx, own, args)

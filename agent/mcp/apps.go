@@ -240,7 +240,7 @@ func (as Apps) Tool(ctx context.Context, owner artel.Owner, server, own string) 
 // the server's result. Questions that the server asks meanwhile are cancelled.
 func (as Apps) Call(ctx context.Context, owner artel.Owner, server, own string, args json.RawMessage) (json.RawMessage, error) {
 	return as.ask(ctx, owner, server, own, func(ctx context.Context, k *inCall) (any, error) {
-		return k.callTool(ctx, own, args)
+		return k.callTool(ctx, own, args, false)
 	})
 }
 

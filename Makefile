@@ -41,7 +41,7 @@ check: ## gofumpt, vet, staticcheck, module files, structure, govulncheck
 
 clients: ## run every coding agent against the gateway; installs them first (some 1.5 GB)
 	@scripts/setup clients
-	@{ cd sdktest && ARTEL_CLIENTS=all $(TEST) -count=1 ./agents; } | { $(TESTSUM); }
+	@{ cd sdktest && ARTEL_CLIENTS=all $(TEST) -count=1 ./agents ./mcphosts; } | { $(TESTSUM); }
 
 bench: ## measure against the budgets, beside anchors; writes docs/performance.md
 	cd bench && go run .

@@ -352,8 +352,6 @@ func TestCheckOfMCPServers(t *testing.T) {
 	l := newLab(t)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") }))
 	t.Cleanup(web.Close)
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
 	moved := httptest.NewServer(http.RedirectHandler(l.url, http.StatusMovedPermanently))
 	t.Cleanup(moved.Close)
 	headers := map[string]any{"Authorization": toolToken}
@@ -366,7 +364,7 @@ func TestCheckOfMCPServers(t *testing.T) {
 		"wrong path":  {map[string]any{"url": strings.TrimSuffix(l.url, "/mcp"), "headers": headers}, []string{"reach ok", "key unsure", "protocol failed wrong_path " + l.url, "tools skipped"}},
 		"redirect":    {map[string]any{"url": moved.URL, "headers": headers}, []string{"reach ok", "key unsure", "protocol failed wrong_path " + l.url, "tools skipped"}},
 		"a web page":  {map[string]any{"url": web.URL}, []string{"reach ok", "key unsure", "protocol failed wrong_path", "tools skipped"}},
-		"nothing":     {map[string]any{"url": gone.URL}, []string{"reach failed nothing_listens", "key skipped", "protocol skipped", "tools skipped"}},
+		"nothing":     {map[string]any{"url": "http://127.0.0.1:1"}, []string{"reach failed nothing_listens", "key skipped", "protocol skipped", "tools skipped"}},
 		"no name":     {map[string]any{"url": "http://no-such-host.invalid/mcp"}, []string{"reach failed unknown_host", "key skipped", "protocol skipped", "tools skipped"}},
 	} {
 		r := b.object(b.do("POST", "/mcp-servers/check", c.entry), 200)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -210,14 +209,7 @@ func answers(t *testing.T, docs map[string]string) string {
 	return s.URL
 }
 
-func nobody(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
-}
+func nobody() string { return "http://127.0.0.1:1" } // a port that a test closed could be taken by another one
 
 func TestComplete(t *testing.T) {
 	base := answers(t, map[string]string{"GET /v1/models": `{"data":[
@@ -300,7 +292,7 @@ func TestCompleteSendsHeaders(t *testing.T) {
 func TestCompleteFails(t *testing.T) {
 	garbage := answers(t, map[string]string{"GET /models": "<html>"})
 	empty := answers(t, map[string]string{"GET /models": `{"data":[]}`})
-	for name, base := range map[string]string{"garbage": garbage, "empty": empty, "nobody": nobody(t), "no address": "http://[::1"} {
+	for name, base := range map[string]string{"garbage": garbage, "empty": empty, "nobody": nobody(), "no address": "http://[::1"} {
 		s := model.Service{ID: "s", Dialect: model.OpenAI, BaseURL: base}
 		got, err := model.Complete(t.Context(), local(t), s)
 		if _, isOurs := err.(*artel.Error); !isOurs || !cmp.Equal(got, s) {
@@ -356,15 +348,15 @@ func TestDiscoverLocal(t *testing.T) {
 func TestDiscoverLocalFindsNobody(t *testing.T) {
 	something := answers(t, map[string]string{"GET /": "a web page"})
 	for name, at := range map[string]model.LocalServers{
-		"nobody listens":      {Ollama: nobody(t), LlamaCPP: nobody(t)},
-		"8080 is another one": {Ollama: nobody(t), LlamaCPP: something},
-		"other JSON":          {Ollama: nobody(t), LlamaCPP: answers(t, map[string]string{"GET /props": "{}"})},
+		"nobody listens":      {Ollama: nobody(), LlamaCPP: nobody()},
+		"8080 is another one": {Ollama: nobody(), LlamaCPP: something},
+		"other JSON":          {Ollama: nobody(), LlamaCPP: answers(t, map[string]string{"GET /props": "{}"})},
 	} {
 		if got, _, err := model.DiscoverLocal(t.Context(), local(t), at); len(got) > 0 || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	if _, _, err := model.DiscoverLocal(t.Context(), local(t), model.LocalServers{Ollama: something, LlamaCPP: nobody(t)}); err == nil {
+	if _, _, err := model.DiscoverLocal(t.Context(), local(t), model.LocalServers{Ollama: something, LlamaCPP: nobody()}); err == nil {
 		t.Error("an Ollama that answers badly is no error")
 	}
 }

@@ -187,7 +187,7 @@ func TestServersThatFail(t *testing.T) {
 // that nobody else gives, and nothing is said of others.
 func TestNeighborsByTheirAnswers(t *testing.T) {
 	t.Parallel()
-	off := nobody(t)
+	off := nobody()
 	for _, tt := range []struct {
 		name string
 		at   model.LocalServers

@@ -136,7 +136,7 @@ func TestMachineIsTold(t *testing.T) {
 	something := answers(t, map[string]string{"GET /": "a web page"})
 	empty := answers(t, map[string]string{"GET /api/tags": `{"models":[]}`})
 	noJSON := answers(t, map[string]string{"GET /api/tags": `<html>`})
-	absent := nobody(t)
+	absent := nobody()
 	for _, tt := range []struct {
 		name  string
 		at    model.LocalServers
@@ -204,7 +204,7 @@ func TestBlame(t *testing.T) {
 		"broken":    {status(500), model.BadAnswer, "500 Internal Server Error"},
 		"no JSON":   {answers(t, map[string]string{"GET /models": "hello"}), model.BadAnswer, ""},
 		"no models": {answers(t, map[string]string{"GET /models": `{"data":[]}`}), model.NoModel, ""},
-		"nobody":    {nobody(t), model.NotListening, ""},
+		"nobody":    {nobody(), model.NotListening, ""},
 		"cut":       {cut.URL, model.NoAnswer, "EOF"},
 	} {
 		_, err := model.Complete(t.Context(), local(t), model.Service{ID: "s", Dialect: model.OpenAI, BaseURL: tt.base, APIKey: "sk-987"})

@@ -27,8 +27,8 @@ func TestCompleteAll(t *testing.T) {
 		{"some", model.Service{ID: "team", Name: "Team", Models: []string{"org/Beta", "gamma", "gamma"}}, []string{"team org/Beta org/Beta (Team)", "team-gamma gamma gamma (Team)"}, ""},
 		{"a first one", model.Service{ID: "team", Name: "Team", Model: "whisper-1", Models: []string{"alpha"}}, []string{"team whisper-1 whisper-1 (Team)", "team-alpha alpha alpha (Team)"}, ""},
 		{"one", model.Service{ID: "team", Name: "Team", Model: "alpha"}, []string{"team alpha Team"}, ""},
-		{"no answer", model.Service{ID: "team", Name: "Team", Models: []string{"alpha", "beta"}, BaseURL: nobody(t)}, []string{"team alpha alpha (Team)", "team-beta beta beta (Team)"}, "refused"},
-		{"no answer, nothing named", model.Service{ID: "team", Name: "Team", AllModels: true, BaseURL: nobody(t)}, []string{"team  Team"}, "refused"},
+		{"no answer", model.Service{ID: "team", Name: "Team", Models: []string{"alpha", "beta"}, BaseURL: nobody()}, []string{"team alpha alpha (Team)", "team-beta beta beta (Team)"}, "refused"},
+		{"no answer, nothing named", model.Service{ID: "team", Name: "Team", AllModels: true, BaseURL: nobody()}, []string{"team  Team"}, "refused"},
 		{"not asked", model.Service{ID: "team", Name: "Team", Models: []string{"a", "b"}, Server: model.NoServer}, []string{"team a a (Team)", "team-b b b (Team)"}, ""},
 	} {
 		s := tt.service

@@ -34,15 +34,37 @@ type script struct {
 
 	mu      sync.Mutex
 	out     run
-	search  bool // tools are looked for
 	offered []string
+	found   int // searches for hidden tools
 }
 
 // task is the prompt, by which the conversation is told from titles and the like.
 const task = "Do all calls of the matrix."
 
-// searchTool finds tools of MCP servers for models to which Codex does not name them.
-const searchTool = "tool_search"
+// Tools of Qwen Code, which does not name those of MCP servers to models: one finds their
+// schemas, the other calls them.
+const (
+	searchTool = "tool_search"
+	callTool   = "tool_call"
+	searchID   = "search_" // the beginning of the ids of such calls
+)
+
+// proxyTools are those that the proxy lists in the place of others.
+func proxyTools() []string { return []string{"artel_find_tools", "artel_call", "artel_read"} }
+
+// searches are the names of hidden tools to look for: those of the proxy, and those of artel mcp.
+func searches() [][]string {
+	var own, artifacts []string
+	for _, name := range proxyTools() {
+		own = append(own, "mcp__hostile__"+name)
+	}
+	for _, s := range steps() {
+		if s.row == "artifacts" {
+			artifacts = append(artifacts, "mcp__artel__"+s.tool)
+		}
+	}
+	return [][]string{own, artifacts}
+}
 
 // answer implements [fake.Responder].
 func (s *script) answer(_ context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
@@ -58,7 +80,7 @@ func (s *script) answer(_ context.Context, r *model.Request) iter.Seq2[model.Del
 	if s.out.tokens == 0 {
 		for _, t := range r.Tools {
 			s.offered = append(s.offered, t.Name)
-			if slices.ContainsFunc([]string{"artel_find_tools", "artel_call", "artel_read"}, func(own string) bool { return strings.HasSuffix(t.Name, own) }) {
+			if slices.ContainsFunc(proxyTools(), func(own string) bool { return strings.HasSuffix(t.Name, own) }) {
 				s.out.tokens += s.b.count(t.Name + t.Description + string(t.Schema))
 			}
 		}
@@ -71,6 +93,18 @@ func (s *script) answer(_ context.Context, r *model.Request) iter.Seq2[model.Del
 	name, args := all[n].tool, all[n].args(s.out.results)
 	if all[n].row != "artifacts" && !strings.HasPrefix(name, "artel_") {
 		name, args = "artel_call", map[string]any{"tool": name, "arguments": args}
+	}
+	if slices.ContainsFunc(r.Tools, func(t model.ToolSpec) bool { return t.Name == callTool }) {
+		if hidden := searches(); s.found < len(hidden) {
+			s.found++
+			id := artel.CallID(searchID + strconv.Itoa(s.found))
+			return say(model.CallDelta{ID: id, Name: searchTool, Arguments: json.RawMessage(`{"query":` + quoted("select:"+strings.Join(hidden[s.found-1], ",")) + `}`)})
+		}
+		server := "hostile"
+		if all[n].row == "artifacts" {
+			server = "artel"
+		}
+		name, args = callTool, map[string]any{"name": "mcp__" + server + "__" + name, "arguments": args}
 	}
 	i := slices.IndexFunc(r.Tools, func(t model.ToolSpec) bool { return strings.HasSuffix(t.Name, name) })
 	if i < 0 {
@@ -87,16 +121,29 @@ func (s *script) answer(_ context.Context, r *model.Request) iter.Seq2[model.Del
 }
 
 // observe takes the results from the messages of a conversation. Pictures are in the result,
-// or in a message after it.
+// or in a message after it. A result is kept as it was sent first, since Qwen Code leaves
+// out older pictures, and shows some again with the newest result.
 func (s *script) observe(messages []model.Message) {
+	before := s.out.results
+	defer func() { copy(s.out.results, before) }()
 	s.out.results = nil
 	for _, m := range messages {
 		found := artel.ResultsOf(m.Parts)
 		for _, r := range found {
+			if strings.HasPrefix(string(r.CallID), searchID) {
+				if r.CallID == searchID+"1" {
+					s.out.tokens = s.b.count(r.Content) // the schemas of the proxy
+				}
+				continue
+			}
 			s.out.results = append(s.out.results, result{text: r.Content, pictures: picturesIn(r.Parts)})
 		}
 		if n := len(s.out.results); n > 0 {
-			s.out.results[n-1].pictures = append(s.out.results[n-1].pictures, picturesIn(m.Parts)...)
+			for _, p := range picturesIn(m.Parts) {
+				if !slices.ContainsFunc(before[:min(n-1, len(before))], func(r result) bool { return slices.Contains(r.pictures, p) }) {
+					s.out.results[n-1].pictures = append(s.out.results[n-1].pictures, p)
+				}
+			}
 		}
 	}
 }
@@ -154,10 +201,20 @@ func gemini(url string, servers map[string][]string) (string, map[string]string)
 	return "GEMINI_API_KEY=any GOOGLE_GEMINI_BASE_URL=" + url + " gemini -m matrix --skip-trust --yolo -p", map[string]string{".gemini/settings.json": quoted(settings)}
 }
 
+// qwen passes pictures to models whose names it knows.
+func qwen(url string, servers map[string][]string) (string, map[string]string) {
+	all := map[string]any{}
+	for name, command := range servers {
+		all[name] = map[string]any{"command": command[0], "args": command[1:], "trust": true}
+	}
+	settings := map[string]any{"mcpServers": all, "privacy": map[string]any{"usageStatisticsEnabled": false}}
+	return "OPENAI_API_KEY=any OPENAI_BASE_URL=" + url + "/v1 OPENAI_MODEL=qwen3-vl-matrix qwen --yolo -p", map[string]string{".qwen/settings.json": quoted(settings)}
+}
+
 // run starts the program for one session.
 func (p program) run(b *bench) run {
 	s := &script{b: b}
-	service := httptest.NewServer(p.open(fake.Options{Responder: s.answer, Models: []string{"matrix"}}))
+	service := httptest.NewServer(p.open(fake.Options{Responder: s.answer, Models: []string{"matrix", "qwen3-vl-matrix"}}))
 	defer service.Close()
 	home, dir, data := b.TempDir(), b.TempDir(), b.TempDir()
 	command, files := p.start(service.URL, map[string][]string{"hostile": b.proxy(data, 300), "artel": b.artifacts(data)})

@@ -40,6 +40,7 @@ type AccountPage struct {
 type SessionRow struct {
 	store.Session
 	Current bool
+	Name    string // of the browser and its system, or what the program calls itself; "": unknown
 }
 
 // A TokenRow is one token.
@@ -114,7 +115,7 @@ func (ui *handler) showAccount(w http.ResponseWriter, r *http.Request, status in
 		return
 	}
 	for _, s := range sessions {
-		p.Sessions = append(p.Sessions, SessionRow{s, s.ID == a.Session})
+		p.Sessions = append(p.Sessions, SessionRow{s, s.ID == a.Session, clientName(locale(r), s.Client)})
 	}
 	tokens, err := ui.app.Access.Tokens.List(ctx)
 	if err != nil {

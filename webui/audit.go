@@ -29,8 +29,9 @@ type AuditPage struct {
 // AuditItem is an entry of the audit log.
 type AuditItem struct {
 	store.AuditEntry
-	Text string // of the action
-	Who  string // the name of the actor, or the id of a former user; "": none
+	Text  string // of the action
+	Who   string // the name of the actor, or the id of a former user; "": none
+	Named string // the name of the user that the action changed; "": another target
 }
 
 // AuditAction is a choice of the filter.
@@ -88,7 +89,7 @@ func (ui *handler) audit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, e := range rows {
-		i := AuditItem{e, actionText(l, e.Action), names[e.Actor]}
+		i := AuditItem{e, actionText(l, e.Action), names[e.Actor], names[artel.Owner(e.Target)]}
 		if i.Who == "" {
 			i.Who = string(e.Actor)
 		}

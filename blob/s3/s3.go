@@ -94,7 +94,7 @@ func Open(ctx context.Context, a Address, index blob.Index, o Options) (*Store, 
 	s := &Store{address: a, transport: newTransport(o.Stall), index: index, rest: o.Rest, log: o.Log, region: a.region}
 	s.buffers.New = func() any { return new([PartSize]byte) }
 	options := minio.Options{
-		Creds: a.credentials(), Secure: a.endpoint.Scheme == "https", Transport: s.transport, Region: a.region, MaxRetries: attempts,
+		Creds: a.credentials(), Secure: a.endpoint.Scheme == "https", Transport: bodyGuard{s.transport}, Region: a.region, MaxRetries: attempts,
 	}
 	switch a.pathStyle {
 	case "true":

@@ -4,8 +4,10 @@ package s3
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -52,4 +54,48 @@ func (c *watched) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return c.Conn.Write(p)
+}
+
+// A bodyGuard stops reading the body of a request when it has its response. A
+// [http.Transport] may read on after an early error response, while the client
+// sends the same reader again and buffers go back into their pool.
+type bodyGuard struct{ *http.Transport }
+
+func (g bodyGuard) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return g.Transport.RoundTrip(r)
+	}
+	body := &guarded{body: r.Body}
+	defer body.end()
+	sent := r.Clone(r.Context())
+	sent.Body = body
+	return g.Transport.RoundTrip(sent)
+}
+
+// guarded is a body that can be read until end.
+type guarded struct {
+	mu    sync.Mutex
+	body  io.ReadCloser
+	ended bool
+}
+
+func (b *guarded) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return b.body.Read(p)
+}
+
+func (b *guarded) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.body.Close()
+}
+
+func (b *guarded) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
 }

@@ -4,6 +4,7 @@ package pipeline_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/artelhq/artel"
@@ -55,7 +56,12 @@ func TestScansAreRead(t *testing.T) {
 	in := w.asked(service(0), file)
 	render(&in)
 	var calls []rendition.Call
-	in.Renditions = in.Renditions.Reporting(func(c rendition.Call) { calls = append(calls, c) })
+	var mu sync.Mutex // pages are read at the same time
+	in.Renditions = in.Renditions.Reporting(func(c rendition.Call) {
+		mu.Lock()
+		defer mu.Unlock()
+		calls = append(calls, c)
+	})
 	for range 2 { // the second time nothing is asked
 		r := build(t, in)
 		d := r.Record.Decisions[0]

@@ -111,15 +111,13 @@ func (b *Bus) reply(c artel.ConversationID, data []byte, send func([]byte)) {
 		if i := slices.IndexFunc(q.Has, func(p piece) bool { return p.Message == d.Message }); i >= 0 {
 			at.Text, at.Reasoning = min(max(0, q.Has[i].Text), len(d.Text)), min(max(0, q.Has[i].Reasoning), len(d.Reasoning))
 		}
-		thought := d.Reasoning[at.Reasoning:]
-		thought = thought[:min(len(thought), room)]
+		thought := first([]byte(d.Reasoning[at.Reasoning:]), room)
 		room -= len(thought)
-		text := d.Text[at.Text:]
-		text = text[:min(len(text), room)]
+		text := first([]byte(d.Text[at.Text:]), room)
 		room -= len(text)
 		answer.HasMore = answer.HasMore || at.Reasoning+len(thought) < len(d.Reasoning) || at.Text+len(text) < len(d.Text)
 		if len(text)+len(thought) > 0 {
-			answer.Pieces = append(answer.Pieces, message{Kind: kindStream, At: &at, Run: d.Run, Agent: d.Agent, Text: []byte(text), Thought: []byte(thought)})
+			answer.Pieces = append(answer.Pieces, message{Kind: kindStream, At: &at, Run: d.Run, Agent: d.Agent, Text: text, Thought: thought})
 		}
 	}
 	b.mu.Unlock()

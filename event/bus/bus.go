@@ -30,6 +30,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/event"
@@ -256,7 +257,7 @@ func entry(all *[]piece, within artel.CallPath, m artel.MessageID) *piece {
 	return &(*all)[i]
 }
 
-// cut cuts a long message. Reasoning comes before text.
+// cut cuts a long message.
 func cut(m message) []message {
 	at := *m.At
 	var out []message
@@ -264,8 +265,10 @@ func cut(m message) []message {
 		next := m
 		place := at
 		next.At = &place
-		next.Thought = m.Thought[:min(len(m.Thought), maxText)]
-		next.Text = m.Text[:min(len(m.Text), maxText-len(next.Thought))]
+		next.Thought = first(m.Thought, maxText)
+		if next.Text = nil; len(next.Thought) == len(m.Thought) { // reasoning comes before text
+			next.Text = first(m.Text, maxText-len(next.Thought))
+		}
 		out = append(out, next)
 		m.Thought, m.Text = m.Thought[len(next.Thought):], m.Text[len(next.Text):]
 		if len(m.Thought)+len(m.Text) == 0 {
@@ -274,6 +277,20 @@ func cut(m message) []message {
 		at.Reasoning += len(next.Thought)
 		at.Text += len(next.Text)
 	}
+}
+
+// first returns at most n bytes of b, which end with a character: followers get each
+// piece as JSON.
+func first(b []byte, n int) []byte {
+	if n >= len(b) {
+		return b
+	}
+	for end := n; end >= 0 && end > n-utf8.UTFMax; end-- {
+		if utf8.RuneStart(b[end]) {
+			return b[:end]
+		}
+	}
+	return b[:n] // it is no text
 }
 
 // Discard implements [event.Notifier].

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
@@ -263,6 +264,9 @@ func TestFollowers(t *testing.T) {
 			id := artel.MessageID(fmt.Sprint("msg_", i))
 			for text := texts[id]; text != ""; {
 				n := min(len(text), 7)
+				for n < len(text) && !utf8.RuneStart(text[n]) {
+					n++
+				}
 				one.Notifier().Stream(c, event.Delta{Run: "run_1", Agent: "lead", Message: id, Text: text[:n]})
 				text = text[n:]
 			}
@@ -277,6 +281,31 @@ func TestFollowers(t *testing.T) {
 		}
 		work.Wait()
 	}
+}
+
+// TestCharacters: what is cut on its way is cut between characters.
+func TestCharacters(t *testing.T) {
+	h := newHub(nil)
+	one, other := open(t, &port{hub: h}), open(t, &port{hub: h})
+	want := strings.Repeat("中", 100_000) // more than two messages carry
+	hear := func(l event.Listener) {
+		t.Helper()
+		defer l.Close()
+		for got, thought := "", ""; got != want || thought != want; {
+			n, err := l.Wait(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, thought = got+n.Text, thought+n.Reasoning
+			if !utf8.ValidString(n.Text) || !utf8.ValidString(n.Reasoning) || !strings.HasPrefix(want, got) || !strings.HasPrefix(want, thought) {
+				t.Fatalf("after %d and %d bytes: a piece of %d and %d", len(thought), len(got), len(n.Reasoning), len(n.Text))
+			}
+		}
+	}
+	early := other.Listen("cnv_a")
+	one.Stream("cnv_a", event.Delta{Message: "msg_1", Text: want, Reasoning: want})
+	hear(early)
+	hear(other.Listen("cnv_a"))
 }
 
 // TestDown: while nothing gets through, followers read the log by themselves.

@@ -116,49 +116,23 @@ func (es *Elicitations) Answer(ctx context.Context, id artel.RunID, question art
 	if raw, err := json.Marshal(content); err != nil || len(raw) > maxAnswer {
 		return Elicitation{}, artel.Errorf(artel.TooLarge, op, "content", "has more than %d bytes", maxAnswer)
 	}
-	var n store.Note
-	err := es.runs.config.update(ctx, func(tx store.Tx) error {
-		r, err := tx.Runs.Get(id)
-		if err != nil {
-			return err
-		}
-		if n, err = tx.Notes.Get(string(question)); err != nil {
-			return err
-		}
-		if n.Kind != noteElicitation || n.Run != id {
-			return artel.Errorf(artel.NotFound, op, string(question), "the run has no such question")
-		}
-		if !n.Open {
-			return &artel.Error{Op: op, Subject: string(question), Kind: artel.Conflict, Code: CodeElicitationResolved, Err: errors.New("it is answered already, or its call has ended")}
-		}
+	asked := openQuestion{op: op, run: id, id: string(question), kind: noteElicitation, resolved: CodeElicitationResolved, action: audit.ElicitationAnswered}
+	n, err := es.runs.answer(ctx, asked, func(tx store.Tx, x *execution, n store.Note) (string, error) {
 		q, err := bodyOf[elicitation](n)
 		if err != nil {
-			return err
+			return "", err
 		}
+		values := content
 		if a == artel.ElicitAccept {
-			if content, err = checked(q, content); err != nil {
-				return artel.Errorf(artel.Invalid, op, "content", "%w", err)
+			if values, err = checked(q, content); err != nil {
+				return "", artel.Errorf(artel.Invalid, op, "content", "%w", err)
 			}
 		}
-		x := execution{runs: es.runs, config: es.runs.config, owner: artel.OwnerOf(ctx), run: r}
-		if err := x.resolve(tx, n, a, artel.ResolvedByPerson, content); err != nil {
-			return err
-		}
-		if n, err = tx.Notes.Get(n.ID); err != nil {
-			return err
-		}
-		if r.State, err = x.stateAtWork(tx); err != nil {
-			return err
-		}
-		if err := tx.Runs.Update(r); err != nil {
-			return err
-		}
-		return audit.Record(ctx, tx, es.runs.config.Now(), audit.Act{Action: audit.ElicitationAnswered, Target: string(id) + "/" + string(question), Detail: q.Server + " " + string(a)})
+		return q.Server + " " + string(a), x.resolve(tx, n, a, artel.ResolvedByPerson, values)
 	})
 	if err != nil {
 		return Elicitation{}, err
 	}
-	es.runs.config.notifier().Notify(n.Conversation)
 	q, err := bodyOf[elicitation](n)
 	return q.of(n), err
 }

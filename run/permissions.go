@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"strings"
 	"time"
@@ -424,40 +423,13 @@ func (ps *Permissions) Decide(ctx context.Context, id artel.RunID, question arte
 	if err != nil {
 		return Permission{}, err
 	}
-	var n store.Note
-	err = ps.runs.config.update(ctx, func(tx store.Tx) error {
-		r, err := tx.Runs.Get(id)
-		if err != nil {
-			return err
-		}
-		if n, err = tx.Notes.Get(string(question)); err != nil {
-			return err
-		}
-		if n.Kind != notePermission || n.Run != id {
-			return artel.Errorf(artel.NotFound, op, string(question), "the run has asked no such question")
-		}
-		if !n.Open {
-			return &artel.Error{Op: op, Subject: string(question), Kind: artel.Conflict, Code: CodePermissionResolved, Err: errors.New("it is answered already")}
-		}
-		x := execution{runs: ps.runs, config: ps.runs.config, owner: artel.OwnerOf(ctx), run: r}
-		if err := x.decide(tx, n, Verdict{Decision: d, Reason: artel.ResolvedByPerson, Comment: in.Text}); err != nil {
-			return err
-		}
-		if n, err = tx.Notes.Get(n.ID); err != nil {
-			return err
-		}
-		if r.State, err = x.stateAtWork(tx); err != nil {
-			return err
-		}
-		if err := tx.Runs.Update(r); err != nil {
-			return err
-		}
-		return audit.Record(ctx, tx, ps.runs.config.Now(), audit.Act{Action: audit.PermissionDecided, Target: string(id) + "/" + string(question), Detail: string(d)})
+	q := openQuestion{op: op, run: id, id: string(question), kind: notePermission, resolved: CodePermissionResolved, action: audit.PermissionDecided}
+	n, err := ps.runs.answer(ctx, q, func(tx store.Tx, x *execution, n store.Note) (string, error) {
+		return string(d), x.decide(tx, n, Verdict{Decision: d, Reason: artel.ResolvedByPerson, Comment: in.Text})
 	})
 	if err != nil {
 		return Permission{}, err
 	}
-	ps.runs.config.notifier().Notify(n.Conversation)
 	p, err := bodyOf[permission](n)
 	return p.of(n), err
 }

@@ -44,7 +44,7 @@ func newAppServer(t *testing.T, page string, wants map[string]any) *appServer {
 				return &sdk.CallToolResult{
 					Content:           []sdk.Content{&sdk.TextContent{Text: "three pears"}},
 					StructuredContent: map[string]any{"pears": 3, "call": len(a.made)},
-					Meta:              sdk.Meta{"shelf": "left"},
+					Meta:              sdk.Meta{"side": "left"},
 				}, nil
 			})
 	}
@@ -171,7 +171,7 @@ func TestApp(t *testing.T) {
 		t.Fatalf("called: %q", made)
 	}
 	for _, want := range []string{
-		`"arguments":{"kind":"pear"}`, `"structuredContent":{"call":1,"pears":3}`, `"_meta":{"shelf":"left"}`, `"three pears"`, `"text":"remember"`,
+		`"arguments":{"kind":"pear"}`, `"structuredContent":{"call":1,"pears":3}`, `"_meta":{"side":"left"}`, `"three pears"`, `"text":"remember"`,
 		`"theme":"light"`, `"locale":"en"`, `"maxHeight":640`, `"protocolVersion":"2026-01-26"`, `"code":-32601`,
 		"has no tool secret for apps", "has no tool ../../../../../tools/rename_artifact for apps", "the user refused", "want an address of http or https",
 	} {

@@ -30,7 +30,7 @@ type Prompted struct{ Text, Of string }
 
 // serverOffers lists the tool servers that have something for the user.
 func (ui *handler) serverOffers(w http.ResponseWriter, r *http.Request) {
-	ui.fragments(w, r, http.StatusOK, part{"shelf", ServerContents{Servers: ui.app.Library.Offers(r.Context())}})
+	ui.fragments(w, r, http.StatusOK, part{"server contents", ServerContents{Servers: ui.app.Library.Offers(r.Context())}})
 }
 
 // serverContents lists a page of what a tool server has.
@@ -57,7 +57,7 @@ func (ui *handler) serverContents(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	ui.fragments(w, r, http.StatusOK, part{"shelf", s})
+	ui.fragments(w, r, http.StatusOK, part{"server contents", s})
 }
 
 func contentsURL(s ServerContents, of, cursor string) string {
@@ -95,14 +95,14 @@ func (ui *handler) prompt(w http.ResponseWriter, r *http.Request) {
 		case c.Text == "":
 			texts = append(texts, c.URI)
 		case c.Role == "assistant":
-			texts = append(texts, locale(r).Say(phrase.PageShelfAssistant, map[string]any{"Text": c.Text}))
+			texts = append(texts, locale(r).Say(phrase.PageServerContentsAssistant, map[string]any{"Text": c.Text}))
 		default:
 			texts = append(texts, c.Text)
 		}
 	}
 	parts := []part{{"prompted", Prompted{strings.Join(texts, "\n\n"), name}}}
 	if left > 0 {
-		parts = append(parts, part{"toast", Toast{ID: "toast-prompt", Text: locale(r).Say(phrase.PageShelfLeft, map[string]any{"Count": left}), Bad: true}})
+		parts = append(parts, part{"toast", Toast{ID: "toast-prompt", Text: locale(r).Say(phrase.PageServerContentsLeft, map[string]any{"Count": left}), Bad: true}})
 	}
 	ui.fragments(w, r, http.StatusOK, parts...)
 }

@@ -292,7 +292,7 @@ const mostResources = 20
 // readResource attaches a resource, which is named by its server and its address.
 func (ui *handler) readResource(r *http.Request, open func(*message) (artel.ConversationID, error), name string, in *message) error {
 	if in.resources++; in.resources > mostResources {
-		return artel.Errorf(artel.TooLarge, "webui", "", "%s", locale(r).Say(phrase.PageShelfMost, map[string]any{"Count": mostResources}))
+		return artel.Errorf(artel.TooLarge, "webui", "", "%s", locale(r).Say(phrase.PageServerContentsMost, map[string]any{"Count": mostResources}))
 	}
 	if err := ui.reserve(r, in); err != nil {
 		return err

@@ -248,7 +248,7 @@ func (k *inCall) rounds(ctx context.Context, request func(ctx context.Context, a
 		now = keptCall{Round: now.Round + 1, State: got.state}
 		if len(got.asked) == 0 {
 			if busy++; busy > maxBusy {
-				return told("the server is busy; call it again later")
+				return callFailed("the server is busy; call it again later")
 			}
 			if err := sleep(ctx, time.Second<<busy); err != nil {
 				return err
@@ -276,11 +276,11 @@ func (k *inCall) questions(round int, asked sdk.InputRequestMap) (map[string]too
 	for key, r := range asked {
 		p, ok := r.(*sdk.ElicitParams)
 		if !ok {
-			return nil, told("the server asks for %T, which it is not offered", r)
+			return nil, callFailed("the server asks for %T, which it is not offered", r)
 		}
 		q, err := k.question(p)
 		if err != nil {
-			return nil, told("the server asks what cannot be shown: %v", err)
+			return nil, callFailed("the server asks what cannot be shown: %v", err)
 		}
 		q.Key = fmt.Sprintf("round %d/%s", round, key)
 		out[key] = q
@@ -348,7 +348,7 @@ func (k *inCall) open(ctx context.Context, now *keptCall) error {
 	now.Asked = nil
 	for _, a := range answers {
 		if r, ok := a.(*sdk.ElicitResult); ok && r.Action != string(artel.ElicitAccept) {
-			return told("the user did not open the page that the server asks for")
+			return callFailed("the user did not open the page that the server asks for")
 		}
 	}
 	return err

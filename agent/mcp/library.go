@@ -142,9 +142,9 @@ func (l *Library) call(ctx context.Context, server string, do func(ctx context.C
 func checkPage(n int, next string) error {
 	switch {
 	case n > maxListed:
-		return told("the server lists %d entries in one page; at most %d are taken", n, maxListed)
+		return callFailed("the server lists %d entries in one page; at most %d are taken", n, maxListed)
 	case len(next) > maxCursor:
-		return told("the server names the next page with %d bytes; at most %d are taken", len(next), maxCursor)
+		return callFailed("the server names the next page with %d bytes; at most %d are taken", len(next), maxCursor)
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func checkContent(found []Content) error {
 		size += len(c.Text) + len(c.Bytes)
 	}
 	if size > maxContent {
-		return told("the server sends %d bytes; at most %d are taken", size, maxContent)
+		return callFailed("the server sends %d bytes; at most %d are taken", size, maxContent)
 	}
 	return nil
 }

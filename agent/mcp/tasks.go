@@ -108,7 +108,7 @@ func startedTask(r *sdk.CallToolResult) (*task, error) {
 	}
 	var t task
 	if err := json.Unmarshal([]byte(raw), &t); err != nil || t.ID == "" || len(t.ID) > maxTaskID {
-		return nil, told("the server made a task of the call, without an id that can be used")
+		return nil, callFailed("the server made a task of the call, without an id that can be used")
 	}
 	return &t, nil
 }
@@ -148,9 +148,9 @@ func (k *inCall) await(ctx context.Context, t task) (r *sdk.CallToolResult, err 
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case wrong:
-			return nil, told("the server does not say how its task is, so the outcome is unknown: %s", artel.Shorten(said.Message, 500))
+			return nil, callFailed("the server does not say how its task is, so the outcome is unknown: %s", artel.Shorten(said.Message, 500))
 		case time.Since(lost) > progressFactor*k.c.server.Limits.Call:
-			return nil, told("the server was not reached for %v, so the outcome of its task is unknown", time.Since(lost).Round(time.Second))
+			return nil, callFailed("the server was not reached for %v, so the outcome of its task is unknown", time.Since(lost).Round(time.Second))
 		}
 	}
 }
@@ -179,9 +179,9 @@ func (k *inCall) taskState(ctx context.Context, now *taskResult, answered map[st
 	newest := now.Result != nil || now.Error != nil || now.Asked != nil
 	switch {
 	case now.Status == "cancelled":
-		return nil, true, told("the server has cancelled the task: %s", artel.Shorten(now.Message, 500))
+		return nil, true, callFailed("the server has cancelled the task: %s", artel.Shorten(now.Message, 500))
 	case now.Error != nil:
-		return nil, true, told("the task failed: %s", artel.Shorten(now.Error.Message, 2000))
+		return nil, true, callFailed("the task failed: %s", artel.Shorten(now.Error.Message, 2000))
 	case now.Status == "input_required" && newest:
 		return nil, false, k.answerTask(ctx, now, answered)
 	case now.Result != nil:

@@ -173,8 +173,8 @@ func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func
 	case errors.Is(context.Cause(limited), errSlow):
 		return tool.Failed("%s: no result came within %v, and the call was cancelled; it may have done a part of its work", name, limit), nil
 	}
-	if told, ok := errors.AsType[*toldError](err); ok {
-		return tool.Failed("%s: %s", name, c.hide(artel.Shorten(told.why, 2000))), nil
+	if failed, ok := errors.AsType[*callError](err); ok {
+		return tool.Failed("%s: %s", name, c.hide(artel.Shorten(failed.why, 2000))), nil
 	}
 	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return tool.Failed("%s: %s", name, c.hide(artel.Shorten(said.Message, 2000))), nil
@@ -201,13 +201,13 @@ func (c *connection) forCall(ctx context.Context, e *tool.Env) (at *connection, 
 	return c, nil, nil, nil
 }
 
-// A toldError is why a call failed, as the model reads it. The connection is well.
-type toldError struct{ why string }
+// A callError is the reason of a failed call, as the model reads it. The connection works.
+type callError struct{ why string }
 
 // Error implements error.
-func (e *toldError) Error() string { return e.why }
+func (e *callError) Error() string { return e.why }
 
-func told(format string, args ...any) error { return &toldError{fmt.Sprintf(format, args...)} }
+func callFailed(format string, args ...any) error { return &callError{fmt.Sprintf(format, args...)} }
 
 var errSlow = errors.New("no sign of progress")
 

@@ -3,6 +3,7 @@
 package oidc_test
 
 import (
+	"encoding/base64"
 	"maps"
 	"net/url"
 	"strings"
@@ -103,6 +104,16 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// changedBit returns a sealed state whose last byte has another lowest bit.
+func changedBit(t *testing.T, sealed string) string {
+	src, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src[len(src)-1] ^= 1
+	return base64.RawURLEncoding.EncodeToString(src)
+}
+
 // TestHostileAnswers: what does not belong to this login of this browser is refused.
 func TestHostileAnswers(t *testing.T) {
 	now := time.Now()
@@ -123,7 +134,7 @@ func TestHostileAnswers(t *testing.T) {
 	other, otherQ := begin(t, p, at)
 	refused(t, "the answer of another login", p, sealed, otherQ, oidc.CodeExpired)
 	refused(t, "no cookie", p, "", q, oidc.CodeExpired)
-	refused(t, "a changed cookie", p, sealed[:len(sealed)-2]+"AA", q, oidc.CodeExpired)
+	refused(t, "a changed cookie", p, changedBit(t, sealed), q, oidc.CodeExpired)
 	refused(t, "a long cookie", p, strings.Repeat("A", 100_000), q, oidc.CodeExpired)
 	mixed := url.Values{"code": otherQ["code"], "state": q["state"]}
 	refused(t, "the code of another session", p, sealed, mixed, oidc.CodeInvalid) // PKCE

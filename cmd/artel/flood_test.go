@@ -4,15 +4,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -95,35 +92,8 @@ func newFlooder(t *testing.T, address string, roots *x509.CertPool, method strin
 // TestFloodsOfHTTP2: a server with TLS ends or bounds what a client of HTTP/2 without a login
 // can send without end, and answers others afterwards.
 func TestFloodsOfHTTP2(t *testing.T) {
-	dir := t.TempDir()
-	roots := x509.NewCertPool()
-	roots.AddCert(writePair(t, dir, 1))
-	c := config{path: filepath.Join(dir, "artel.yaml"), Hosts: []string{"artel.example"}}
-	c.TLS.Cert, c.TLS.Key = "cert.pem", "key.pem"
-	c.Auth.Mode = "required"
-	who, err := c.Auth.options()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	at, served := make(chan string, 1), make(chan error, 1)
-	go func() {
-		served <- serve(ctx, "127.0.0.1:0", serverOptions{data: filepath.Join(dir, "data"), config: c, log: slog.New(slog.DiscardHandler), access: who},
-			func(url, _ string) { at <- url })
-	}()
-	defer func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	}()
-	var url string
-	select {
-	case url = <-at:
-	case err := <-served:
-		served <- nil
-		t.Fatal(err)
-	}
+	addresses, roots := servingTLS(t)
+	url := addresses[0]
 	address := strings.TrimPrefix(url, "https://")
 	before := runtime.NumGoroutine()
 	bounded := func(what string) {
@@ -159,7 +129,7 @@ func TestFloodsOfHTTP2(t *testing.T) {
 	f = newFlooder(t, address, roots, "GET", true)
 	var big bytes.Buffer
 	_ = hpack.NewEncoder(&big).WriteField(hpack.HeaderField{Name: "x-long", Value: strings.Repeat("\x00", 4000)})
-	err = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: f.header})
+	err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: f.header})
 	for n := 0; n < 10_000 && err == nil; n++ {
 		err = f.WriteContinuation(1, false, big.Bytes())
 	}

@@ -64,7 +64,7 @@ func (w *baker) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 				more = `,"result":{"content":[{"type":"text","text":"Baked for ` + w.answer + `."}]}`
 			}
 		}
-		return fmt.Sprintf(`"taskId":"t1","status":%q,"statusMessage":"In the oven, %d","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttl":null,"ttlMs":null,"pollInterval":100,"pollIntervalMs":100`, status, w.calls) + more
+		return fmt.Sprintf(`"taskId":"t1","status":%q,"statusMessage":"Baking, %d","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttl":null,"ttlMs":null,"pollInterval":100,"pollIntervalMs":100`, status, w.calls) + more
 	}
 	result, fault := "", ""
 	switch in.Method {
@@ -199,7 +199,7 @@ func TestTasksSurviveKills(t *testing.T) {
 			for _, e := range events {
 				log += string(e.Type) + " " + string(e.Data) + "\n"
 			}
-			if !strings.Contains(log, want) || !strings.Contains(log, `"state":"done"`) || !strings.Contains(log, "In the oven") {
+			if !strings.Contains(log, want) || !strings.Contains(log, `"state":"done"`) || !strings.Contains(log, "Baking") {
 				t.Errorf("the log is %s", log)
 			}
 			if n := w.get(func() int { return w.calls }); n != 1 {

@@ -61,11 +61,12 @@ func writePair(t *testing.T, dir string, serial int64) *x509.Certificate {
 	return parsed
 }
 
-// TestServeTLS: a server with a certificate speaks HTTP/2 over TLS alone, marks its
-// cookies Secure, and makes browsers remember it.
-func TestServeTLS(t *testing.T) {
+// servingTLS starts a server with a certificate and logins, until the end of the test. It
+// returns its address with that of the set-up, and the authority of the certificate.
+func servingTLS(t *testing.T) (addresses [2]string, roots *x509.CertPool) {
+	t.Helper()
 	dir := t.TempDir()
-	roots := x509.NewCertPool()
+	roots = x509.NewCertPool()
 	roots.AddCert(writePair(t, dir, 1))
 	c := config{path: filepath.Join(dir, "artel.yaml"), Hosts: []string{"artel.example"}}
 	c.TLS.Cert, c.TLS.Key = "cert.pem", "key.pem"
@@ -86,13 +87,19 @@ func TestServeTLS(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	var addresses [2]string
 	select {
 	case err := <-served:
 		served <- err
 		t.Fatal(err)
 	case addresses = <-at:
 	}
+	return addresses, roots
+}
+
+// TestServeTLS: a server with a certificate speaks HTTP/2 over TLS alone, marks its
+// cookies Secure, and makes browsers remember it.
+func TestServeTLS(t *testing.T) {
+	addresses, roots := servingTLS(t)
 	url := addresses[0]
 	if !strings.HasPrefix(url, "https://127.0.0.1:") || !strings.HasPrefix(addresses[1], url+"/setup?code=") {
 		t.Fatalf("got %q", addresses)

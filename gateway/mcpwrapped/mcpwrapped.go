@@ -83,7 +83,7 @@ func (h *Handler) find(r *http.Request) (mcpproxy.Wrapped, error) {
 	name, owner := strings.TrimPrefix(r.URL.Path, Path), artel.OwnerOf(ctx)
 	e, err := h.endpoint(name, owner)
 	if err != nil {
-		return mcpproxy.Wrapped{}, artel.Errorf(artel.NotFound, op, artel.Shorten(name, 60), "there is no MCP server of this name; the page Tools lists those that there are")
+		return mcpproxy.Wrapped{}, artel.Errorf(artel.NotFound, op, artel.Shorten(name, 60), "there is no MCP server of this name; the page Tools lists all servers")
 	}
 	defer e.Close()
 	o.Name, o.Count, o.Log, o.OnCall = e.Server.Name, h.count, h.options.Log, h.app.GatewayLog.Add

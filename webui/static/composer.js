@@ -93,7 +93,7 @@ export function composer() {
     }
   });
   returns(text);
-  shelf();
+  serverContents();
   drops(files.add, (over) => form.classList.toggle("over", over));
 }
 
@@ -111,19 +111,19 @@ function returns(text) {
     if (!place) return;
     const back = place.dataset.text;
     place.removeAttribute("data-run");
-    if (place.id === "prompted") document.getElementById("shelf-picker").hidePopover();
+    if (place.id === "prompted") document.getElementById("server-contents-picker").hidePopover();
     text.value = [text.value.trimEnd(), back].filter(Boolean).join("\n\n");
     text.dispatchEvent(new Event("input"));
     text.focus();
   }).observe(text.form, { subtree: true, childList: true, attributes: true, attributeFilter: ["data-run"] });
 }
 
-// shelf lists what tool servers have when it is opened, and adds a chosen
+// serverContents lists what tool servers have when it is opened, and adds a chosen
 // resource to the message.
-function shelf() {
-  const picker = document.getElementById("shelf-picker");
+function serverContents() {
+  const picker = document.getElementById("server-contents-picker");
   if (!picker) return;
-  picker.addEventListener("toggle", (event) => { if (event.newState === "open") take(picker.dataset.shelf); });
+  picker.addEventListener("toggle", (event) => { if (event.newState === "open") take(picker.dataset.address); });
   picker.addEventListener("click", (event) => {
     const button = event.target.closest("[data-resource]");
     if (!button) return;

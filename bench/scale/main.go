@@ -47,6 +47,15 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if err := databases(ctx, dir); err != nil {
+		return err
+	}
+	fmt.Println()
+	return buckets(ctx, dir, program)
+}
+
+// buckets measures blobs in a bucket beside the bare client of the same server.
+func buckets(ctx context.Context, dir, program string) error {
 	if err := os.MkdirAll(filepath.Join(dir, "s3", bucket), 0o700); err != nil {
 		return err
 	}

@@ -7,32 +7,37 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store/rows"
 )
 
-// A conn runs the statements of one transaction. It implements [rows.Conn].
+// A conn runs the statements of one transaction. It implements [rows.Pipeline].
 //
-// A round trip to the server is what a statement costs. The transaction begins together
-// with its first statement, and asks for its number together with the first that writes.
+// A round trip to the server is what a statement costs. So the transaction begins together
+// with its first statement, asks for its number together with the first that writes or
+// locks, and commits together with the last ones.
 type conn struct {
 	store  *Store
-	conn   *pgx.Conn
+	pooled *pgxpool.Conn // nil: nothing was sent
+	turns  map[place]func()
 	ctx    context.Context //nolint:containedctx // of the transaction, which is one call
-	begin  []pending       // statements to send before the next one
+	queue  []pending       // statements to send before the next one
 	xid    string          // number of the transaction; empty: it has written nothing
 	failed error           // the transaction is lost
 }
 
 // A pending statement returns nothing that anybody needs.
 type pending struct {
-	query string
-	args  []any
+	query   string
+	args    []any
+	missing error // of a query without a row; nil: it needs none
 }
 
 // errExists is the error of an INSERT whose row is there already.
@@ -40,7 +45,8 @@ var errExists = errors.New("already exists")
 
 // A statement is a query in PostgreSQL's form.
 type statement struct {
-	text string
+	text  string
+	plain string // without what insert adds
 	// insert: no row is inserted if there is one with the same key, which does not
 	// end the transaction as an error would.
 	insert bool
@@ -86,7 +92,7 @@ func translate(query string) statement {
 			b.WriteByte(query[i])
 		}
 	}
-	st := statement{text: b.String()}
+	st := statement{text: b.String(), plain: b.String()}
 	if strings.HasPrefix(st.text, "INSERT") && !strings.Contains(st.text, "ON CONFLICT") {
 		st.insert = true
 		st.text += " ON CONFLICT DO NOTHING"
@@ -100,7 +106,7 @@ func (c *conn) Exec(query string, args ...any) (n int64, err error) {
 	st := c.store.statement(query)
 	var after []string
 	if st.guarded {
-		c.begin, after = append(c.begin, pending{query: "SAVEPOINT one"}), []string{"RELEASE one"}
+		c.queue, after = append(c.queue, pending{query: "SAVEPOINT one"}), []string{"RELEASE one"}
 	}
 	err = c.send(st.text, args, c.numbered(after), func(results pgx.BatchResults) error {
 		tag, err := results.Exec()
@@ -124,6 +130,61 @@ func (c *conn) Exec(query string, args ...any) (n int64, err error) {
 func exists(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.Code == "23505"
+}
+
+// Enter implements [rows.Pipeline].
+func (c *conn) Enter(owner artel.Owner, conversation artel.ConversationID) {
+	at := place{owner, conversation}
+	if _, ok := c.turns[at]; ok {
+		return
+	}
+	if c.turns == nil {
+		c.turns = map[place]func(){}
+	}
+	c.turns[at] = c.store.turns.take(c.ctx, at, c.pooled != nil || len(c.turns) > 0)
+}
+
+// end gives the connection and the turns back.
+func (c *conn) end() {
+	if c.pooled != nil {
+		c.pooled.Release()
+	}
+	for _, end := range c.turns {
+		if end != nil {
+			end()
+		}
+	}
+}
+
+// raw returns the connection, with the first call from the pool.
+func (c *conn) raw() (*pgx.Conn, error) {
+	if c.pooled == nil {
+		pooled, err := c.store.pool.Acquire(c.ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.pooled = pooled
+	}
+	return c.pooled.Conn(), nil
+}
+
+// Later implements [rows.Pipeline].
+func (c *conn) Later(query string, args ...any) {
+	c.queue = append(c.queue, pending{query: c.store.statement(query).plain, args: args})
+	c.number()
+}
+
+// Require implements [rows.Pipeline].
+func (c *conn) Require(query string, args []any, missing error) {
+	c.queue = append(c.queue, pending{query: c.store.statement(query).text, args: args, missing: missing})
+	c.number()
+}
+
+// number asks for the number of the transaction, unless it is known or asked for.
+func (c *conn) number() {
+	if c.xid == "" && !slices.ContainsFunc(c.queue, func(p pending) bool { return p.query == numberQuery }) {
+		c.queue = append(c.queue, pending{query: numberQuery})
+	}
 }
 
 // Insert implements [rows.Conn].
@@ -207,24 +268,27 @@ func (c *conn) send(query string, args []any, after []string, read func(pgx.Batc
 	if c.failed != nil {
 		return c.failed
 	}
-	converted, err := arguments(args)
+	batch := &pgx.Batch{}
+	queue, err := c.flush(batch)
 	if err != nil {
 		return err
 	}
-	batch := &pgx.Batch{}
-	for _, p := range c.begin {
-		batch.Queue(p.query, p.args...)
+	converted, err := arguments(args)
+	if err != nil {
+		return err
 	}
 	batch.Queue(query, converted...)
 	for _, query := range after {
 		batch.Queue(query)
 	}
-	results := c.conn.SendBatch(c.ctx, batch)
-	for range c.begin {
-		if err == nil {
-			_, err = results.Exec()
-		}
+	raw, err := c.raw()
+	if err != nil {
+		c.failed = connecting("store", err)
+		return c.failed
 	}
+	results := raw.SendBatch(c.ctx, batch)
+	c.queue = nil
+	missing, err := c.readQueue(queue, results)
 	if err == nil {
 		err = read(results)
 	}
@@ -238,18 +302,57 @@ func (c *conn) send(query string, args []any, after []string, read func(pgx.Batc
 		}
 	}
 	closing := results.Close()
-	c.begin = nil
 	scanning, scanned := errors.AsType[scanError](err)
 	switch {
 	case scanned && closing == nil:
-		return scanning.error
+		err = scanning.error
+		if missing != nil {
+			err = missing
+		}
+		return err
 	case scanned, err == nil:
 		err = closing
 	}
 	if err != nil {
 		c.failed = err
+		return err
 	}
-	return err
+	return missing
+}
+
+// flush adds the queue to a batch.
+func (c *conn) flush(batch *pgx.Batch) ([]pending, error) {
+	for _, p := range c.queue {
+		converted, err := arguments(p.args)
+		if err != nil {
+			c.failed = err // what was to be written is not
+			return nil, err
+		}
+		batch.Queue(p.query, converted...)
+	}
+	return c.queue, nil
+}
+
+// readQueue reads the results of a queue. missing is the error of a query that should have
+// had a row.
+func (c *conn) readQueue(queue []pending, results pgx.BatchResults) (missing, err error) {
+	for _, p := range queue {
+		found := false
+		switch {
+		case p.query == numberQuery:
+			err = results.QueryRow().Scan(&c.xid)
+		case p.missing != nil:
+			if err = each(results, func(rows.Row) error { found = true; return nil }); err == nil && !found {
+				missing = p.missing
+			}
+		default:
+			_, err = results.Exec()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return missing, nil
 }
 
 // Failure implements [rows.Conn].

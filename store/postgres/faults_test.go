@@ -5,8 +5,10 @@ package postgres_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/url"
@@ -60,7 +62,8 @@ func events(t testing.TB, s store.Store, c artel.ConversationID) int {
 type proxy struct {
 	address string
 	commits atomic.Int64
-	away    atomic.Bool // takes no new connections
+	trips   atomic.Int64 // round trips
+	away    atomic.Bool  // takes no new connections
 	// cut says what happens to the commit of a number: it is lost before it reaches the
 	// server ("before"), or its answer is ("after").
 	cut func(n int64) string
@@ -103,6 +106,13 @@ func newProxy(t *testing.T, address string, cut func(int64) string) *proxy {
 	return p
 }
 
+// commitStatement is the name under which pgx prepares COMMIT, and executesCommit the
+// beginning of the message that runs it: no name of a portal, and that of the statement.
+var (
+	commitStatement = sha256.Sum256([]byte("COMMIT"))
+	executesCommit  = fmt.Appendf(nil, "\x00stmtcache_%x\x00", commitStatement[:24])
+)
+
 func (p *proxy) serve(client net.Conn, network, real string) {
 	defer client.Close()
 	if p.away.Load() {
@@ -135,7 +145,8 @@ func (p *proxy) serve(client net.Conn, network, real string) {
 		if err != nil {
 			break
 		}
-		if bytes.Contains(buffer[:n], []byte("COMMIT\x00")) {
+		p.trips.Add(int64(bytes.Count(buffer[:n], []byte("S\x00\x00\x00\x04")))) // Sync, which asks for the results
+		if bytes.Contains(buffer[:n], executesCommit) {
 			switch p.cut(p.commits.Add(1)) {
 			case "before":
 				_ = server.Close()
@@ -181,6 +192,59 @@ func TestLostCommits(t *testing.T) {
 	}
 	if p.commits.Load() <= updates {
 		t.Errorf("%d commits for %d updates: none was made again, so that the test does not test", p.commits.Load(), updates)
+	}
+}
+
+// TestRoundTrips counts how often an update waits for the server. An edit of an artifact with
+// its event is what runs store most.
+func TestRoundTrips(t *testing.T) {
+	address := server.Schema(t)
+	p := newProxy(t, address, func(int64) string { return "" })
+	s, err := postgres.Open(t.Context(), p.address, postgres.Options{Connections: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c := conversation(t, s)
+	edit := func(tx store.Tx) error {
+		v := artel.Version{Author: "a", Update: artel.UpdateExact, Digest: artel.NewDigest([32]byte{1}), CreatedAt: time.Now()}
+		if _, err := tx.Journal.Append(c, "doc", v, nil); err != nil {
+			return err
+		}
+		_, err := tx.Events.Append(c, artel.Event{}, artel.Event{})
+		return err
+	}
+	events := func(tx store.Tx) error { _, err := tx.Events.Append(c, artel.Event{}, artel.Event{}); return err }
+	for what, tt := range map[string]struct {
+		update func(store.Tx) error
+		most   int64
+	}{"an edit": {edit, 3}, "events": {events, 2}, "nothing": {func(store.Tx) error { return nil }, 0}} {
+		for range 2 { // statements are prepared at first
+			if err := s.Update(t.Context(), artel.Local, tt.update); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := p.trips.Load()
+		if err := s.Update(t.Context(), artel.Local, tt.update); err != nil {
+			t.Fatal(err)
+		}
+		if n := p.trips.Load() - before; n != tt.most {
+			t.Errorf("%s: %d round trips, want %d", what, n, tt.most)
+		}
+	}
+	gone := artel.NewConversationID(time.Now())
+	err = s.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+		if _, err := tx.Events.Append(gone, artel.Event{}); artel.KindOf(err) != artel.NotFound {
+			t.Errorf("a conversation that is not there: %v", err)
+		}
+		if err := tx.Conversations.Create(artel.Conversation{ID: gone}); err != nil {
+			return err
+		}
+		_, err := tx.Events.Append(gone, artel.Event{})
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -46,7 +47,8 @@ type Store struct {
 	pool       *pgxpool.Pool
 	dialect    *rows.Dialect
 	lineage    *rows.Lineage
-	statements sync.Map      // by query: statement
+	statements sync.Map // by query: statement
+	turns      turns
 	patience   time.Duration // how long the outcome of a commit is asked for
 
 	mu     sync.Mutex // guards closed and calls.Add
@@ -84,7 +86,9 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 	}
 	config.MaxConns = int32(min(o.Connections, 10_000)) //nolint:gosec // small
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60000"
-	config.ConnConfig.RuntimeParams["application_name"] = "artel"
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "artel"
+	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
@@ -99,7 +103,7 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, failure(op, subject, err)
 	}
-	s := &Store{pool: pool, dialect: dialect(), lineage: &rows.Lineage{}, patience: patience}
+	s := &Store{pool: pool, dialect: dialect(), lineage: &rows.Lineage{}, turns: turns{all: map[place]*turn{}}, patience: patience}
 	s.Store = rows.New(transactions{s})
 	return s, nil
 }
@@ -137,12 +141,8 @@ func (s transactions) Read(ctx context.Context, op string, owner artel.Owner, fn
 		return err
 	}
 	defer s.calls.Done()
-	pooled, err := s.pool.Acquire(ctx)
-	if err != nil {
-		return connecting(op, err)
-	}
-	defer pooled.Release()
-	c := &conn{store: s.Store, conn: pooled.Conn(), ctx: ctx, begin: []pending{{query: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}}}
+	c := &conn{store: s.Store, ctx: ctx, queue: []pending{{query: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}}}
+	defer c.end()
 	t := rows.Begin(ctx, c, rows.Options{Owner: owner, Dialect: s.dialect, Lineage: s.lineage})
 	defer func() {
 		t.End()
@@ -154,13 +154,13 @@ func (s transactions) Read(ctx context.Context, op string, owner artel.Owner, fn
 // rollBack ends a transaction. A connection on which that fails is closed, and so leaves
 // the pool.
 func (s *Store) rollBack(c *conn) {
-	if c.begin != nil || c.conn.IsClosed() {
+	if c.pooled == nil || c.pooled.Conn().IsClosed() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), patience)
 	defer cancel()
-	if _, err := c.conn.Exec(ctx, "ROLLBACK"); err != nil {
-		_ = c.conn.Close(ctx)
+	if _, err := c.pooled.Exec(ctx, "ROLLBACK"); err != nil {
+		_ = c.pooled.Conn().Close(ctx)
 	}
 }
 
@@ -210,15 +210,12 @@ func (s transactions) Write(ctx context.Context, owner artel.Owner, fn func(*row
 // when it is run again.
 func (s transactions) write(ctx context.Context, owner artel.Owner, fn func(*rows.Tx) error) (rerun bool, err error) {
 	const op = "store.Update"
-	pooled, err := s.pool.Acquire(ctx)
-	if err != nil {
-		return false, connecting(op, err)
-	}
-	defer pooled.Release()
-	c := &conn{store: s.Store, conn: pooled.Conn(), ctx: ctx, begin: []pending{{query: "BEGIN"}}}
+	c := &conn{store: s.Store, ctx: ctx, queue: []pending{{query: "BEGIN"}}}
+	defer c.end()
 	if owner == rows.Deployment {
-		c.begin = append(c.begin, pending{s.statement(s.dialect.Turn).text, []any{""}})
+		c.queue = append(c.queue, pending{query: s.statement(s.dialect.Turn).text, args: []any{""}})
 	}
+	begins := len(c.queue)
 	t := rows.Begin(ctx, c, rows.Options{Owner: owner, Write: true, Dialect: s.dialect, Lineage: s.lineage})
 	done := false // stays false if fn panics or calls runtime.Goexit
 	defer func() {
@@ -229,6 +226,8 @@ func (s transactions) write(ctx context.Context, owner artel.Owner, fn func(*row
 	}()
 	err = fn(t)
 	switch {
+	case c.failed != nil && c.pooled == nil: // there was no connection
+		return false, c.failed
 	case c.failed != nil && ctx.Err() == nil && (again(c.failed) || unreachable(c.failed)):
 		return true, failure(op, "", c.failed)
 	case err != nil:
@@ -237,32 +236,52 @@ func (s transactions) write(ctx context.Context, owner artel.Owner, fn func(*row
 		return false, rows.Canceled(op, ctx.Err())
 	case c.failed != nil: // fn has taken no notice
 		return false, c.Failure(op, "", c.failed)
-	case c.begin != nil: // nothing was sent
+	case c.pooled == nil && len(c.queue) == begins: // there is nothing to commit
 		return false, nil
 	}
-	done = true
-	return s.commit(c)
+	done, rerun, err = s.commit(c)
+	return rerun, err
 }
 
-// commit commits and returns the outcome, also if the context has ended.
-func (s *Store) commit(c *conn) (rerun bool, err error) {
+// commit sends what is left and commits, also if the context has ended. ended reports that
+// the transaction is over, at the server or with its connection.
+func (s *Store) commit(c *conn) (ended, rerun bool, err error) {
 	const op = "store.Update"
+	if c.xid == "" && len(c.queue) > 0 { // without the number, the outcome could not be asked for
+		if err := c.send(numberQuery, nil, nil, func(r pgx.BatchResults) error { return r.QueryRow().Scan(&c.xid) }); err != nil {
+			return false, again(err) || unreachable(err), c.Failure(op, "", err)
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), idle)
 	defer cancel()
-	tag, err := c.conn.Exec(ctx, "COMMIT")
+	batch := &pgx.Batch{}
+	queue, err := c.flush(batch)
+	if err != nil {
+		return false, false, c.Failure(op, "", err)
+	}
+	batch.Queue("COMMIT")
+	results := c.pooled.SendBatch(ctx, batch)
+	_, err = c.readQueue(queue, results)
+	reached := err == nil
+	var tag pgconn.CommandTag
+	if reached {
+		tag, err = results.Exec()
+	}
+	if closing := results.Close(); err == nil {
+		err = closing
+	}
 	switch {
 	case err == nil && tag.String() == "COMMIT":
-		return false, nil
+		return true, false, nil
 	case err == nil:
-		return false, artel.Errorf(artel.Internal, op, "", "the database has answered the commit with %q", tag)
+		return true, false, artel.Errorf(artel.Internal, op, "", "the database has answered the commit with %q", tag)
+	case !c.pooled.Conn().IsClosed():
+		return reached, again(err), failure(op, "", err)
+	case c.xid == "":
+		return true, false, nil // nothing was written
 	}
-	if !c.conn.IsClosed() {
-		return again(err), failure(op, "", err)
-	}
-	if c.xid == "" {
-		return false, nil // nothing was written
-	}
-	return s.outcome(c, err)
+	rerun, err = s.outcome(c, err)
+	return true, rerun, err
 }
 
 // outcome asks the database whether a transaction was committed, whose connection was lost
@@ -290,4 +309,4 @@ func (s *Store) outcome(c *conn, cause error) (rerun bool, err error) {
 	}
 }
 
-var _ rows.Conn = (*conn)(nil)
+var _ rows.Pipeline = (*conn)(nil)

@@ -19,7 +19,7 @@ func (t contexts) Add(c store.Context, segments []store.Segment) (int, error) {
 	}
 	var in artel.ConversationID
 	var number int
-	found, err := t.row(op, string(c.Run), "SELECT conversation, (SELECT coalesce(max(number), 0) + 1 FROM contexts WHERE owner = ?1 AND run = ?2) FROM runs WHERE owner = ?1 AND id = ?2",
+	found, err := t.row(op, string(c.Run), "SELECT conversation, 1 + coalesce((SELECT number FROM contexts WHERE owner = ?1 AND run = ?2 ORDER BY number DESC LIMIT 1), 0) FROM runs WHERE owner = ?1 AND id = ?2",
 		[]any{t.owner, c.Run}, &in, &number)
 	if err != nil {
 		return 0, err

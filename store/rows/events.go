@@ -16,7 +16,7 @@ func (t events) Append(c artel.ConversationID, list ...artel.Event) (artel.Seq, 
 	if err := t.usable(op, true); err != nil {
 		return 0, err
 	}
-	if err := t.requireConversation(op, c); err != nil {
+	if err := t.enter(op, c); err != nil {
 		return 0, err
 	}
 	seq, err := t.last(op, c)
@@ -36,7 +36,7 @@ func (t events) Append(c artel.ConversationID, list ...artel.Event) (artel.Seq, 
 			s := string(e.Data)
 			data = &s
 		}
-		if _, err := t.change(op, string(c), `INSERT INTO events (owner, conversation, seq, type, run, agent, within, time, data)
+		if err := t.later(op, string(c), `INSERT INTO events (owner, conversation, seq, type, run, agent, within, time, data)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, t.owner, c, seq, e.Type, e.Run, e.Agent, e.Within, micros(e.Time), data); err != nil {
 			return 0, err
 		}
@@ -100,6 +100,6 @@ func (t events) Last(c artel.ConversationID) (artel.Seq, error) {
 
 func (t events) last(op string, c artel.ConversationID) (artel.Seq, error) {
 	var seq artel.Seq
-	_, err := t.row(op, string(c), "SELECT coalesce(max(seq), 0) FROM events WHERE owner = ? AND conversation = ?", []any{t.owner, c}, &seq)
+	_, err := t.row(op, string(c), "SELECT seq FROM events WHERE owner = ? AND conversation = ? ORDER BY seq DESC LIMIT 1", []any{t.owner, c}, &seq)
 	return seq, err
 }

@@ -52,9 +52,10 @@ type journal struct{ *Tx }
 
 const (
 	// One index step each for folded and unfolded edits.
+	// Written with LIMIT, since PostgreSQL reads all rows for max where it expects few.
 	newestNumberQuery = `SELECT coalesce(max(number), 0) FROM (
-		SELECT max(number) AS number FROM edits WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND folded = 0
-		UNION ALL SELECT max(number) FROM edits WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND folded = 1) AS newest`
+		SELECT * FROM (SELECT number FROM edits WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND folded = 0 ORDER BY number DESC LIMIT 1) AS open
+		UNION ALL SELECT * FROM (SELECT number FROM edits WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND folded = 1 ORDER BY number DESC LIMIT 1) AS closed) AS newest`
 
 	// No row if the conversation is missing. It is used where updates are serial, and
 	// written for SQLite, whose max takes two values.
@@ -85,7 +86,7 @@ func (t journal) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Ver
 			return 0, err
 		}
 	}
-	if _, err := t.change(op, string(id), InsertEdit, append([]any{t.owner, c, id}, row.values(text)...)...); err != nil {
+	if err := t.later(op, string(id), InsertEdit, append([]any{t.owner, c, id}, row.values(text)...)...); err != nil {
 		return 0, err
 	}
 	if t.importing == "" {
@@ -106,7 +107,7 @@ func (t journal) newestNumber(op string, c artel.ConversationID, id artel.Artifa
 		return nil
 	}
 	if t.locked() != "" { // the number must be read after the lock was got
-		if err := t.requireConversation(op, c); err != nil {
+		if err := t.enter(op, c); err != nil {
 			return err
 		}
 		_, err := t.row(op, string(id), newestNumberQuery, []any{t.owner, c, id}, number)

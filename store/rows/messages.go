@@ -18,12 +18,13 @@ type messages struct{ *Tx }
 const messageColumns = "m.id, m.conversation, m.parent, m.role, m.agent, m.run, m.muted, m.summary, m.covers, m.created_at, m.parts, m.within, m.edited"
 
 // pathTable is the branch of conversation ?2 of owner ?1 that ends in message
-// ?3, for a WITH RECURSIVE; pathEnd of it the last ?4 messages.
+// ?3, for a WITH RECURSIVE; pathEnd of it the last ?4 messages. With || no index of
+// conversations is used, from which PostgreSQL would read all messages of a long one.
 const (
 	pathTable = pathSteps + ")"
 	pathEnd   = pathSteps + " WHERE path.depth + 1 < ?4)"
 	pathSteps = `path (n, id, parent_n, depth) AS (
-	SELECT n, id, parent_n, CAST(0 AS BIGINT) FROM messages WHERE owner = ?1 AND conversation = ?2 AND id = ?3
+	SELECT n, id, parent_n, CAST(0 AS BIGINT) FROM messages WHERE owner = ?1 AND conversation || '' = ?2 AND id = ?3
 	UNION ALL
 	SELECT m.n, m.id, m.parent_n, depth + 1 FROM path JOIN messages m ON m.n = path.parent_n AND m.owner = ?1`
 )
@@ -197,7 +198,7 @@ func (t messages) Children(c artel.ConversationID, parents ...artel.MessageID) (
 
 // in finds the row of m, if it is a message of c.
 func (t *Tx) in(op string, c artel.ConversationID, m artel.MessageID) (n int64, found bool, err error) {
-	found, err = t.row(op, string(m), "SELECT n FROM messages WHERE owner = ? AND id = ? AND conversation = ?", []any{t.owner, m, c}, &n)
+	found, err = t.row(op, string(m), "SELECT n FROM messages WHERE owner = ? AND id = ? AND conversation || '' = ?", []any{t.owner, m, c}, &n)
 	return n, found, err
 }
 

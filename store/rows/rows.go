@@ -48,6 +48,20 @@ type Conn interface {
 	Failure(op, subject string, err error) error
 }
 
+// A Pipeline is a Conn that can send statements together with the next one, so that nothing
+// waits for them. What they fail with is the error of that next one, or of the commit.
+type Pipeline interface {
+	Conn
+	// Enter is called before an update locks a conversation.
+	Enter(owner artel.Owner, c artel.ConversationID)
+	// Later is Exec for a statement whose effect is certain, unless the transaction fails:
+	// also with a row that is there already, it cannot continue.
+	Later(query string, args ...any)
+	// Require sends a query that locks a row. Without such a row the next statement, which
+	// must be a query, has the error missing; the transaction can continue.
+	Require(query string, args []any, missing error)
+}
+
 // A Row is the current row of a query.
 type Row interface{ Scan(dest ...any) error }
 
@@ -124,5 +138,7 @@ type Options struct {
 
 // Begin returns a transaction on c. The caller must call [Tx.End].
 func Begin(ctx context.Context, c Conn, o Options) *Tx {
-	return &Tx{conn: c, ctx: ctx, owner: o.Owner, write: o.Write, Dialect: o.Dialect, numbers: o.Numbers, lineage: o.Lineage}
+	t := &Tx{conn: c, ctx: ctx, owner: o.Owner, write: o.Write, Dialect: o.Dialect, numbers: o.Numbers, lineage: o.Lineage}
+	t.pipeline, _ = c.(Pipeline)
+	return t
 }

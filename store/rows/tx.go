@@ -22,6 +22,7 @@ import (
 type Tx struct {
 	*Dialect
 	conn       Conn
+	pipeline   Pipeline // conn, if it is one
 	ctx        context.Context
 	owner      artel.Owner
 	write      bool
@@ -29,6 +30,7 @@ type Tx struct {
 	broken     error                // set when the database failed; the transaction may be lost
 	lastConv   artel.ConversationID // the last one found by requireConversation
 	lastNumber int64                // its number
+	entered    artel.ConversationID // the last one that enter has locked
 
 	importing       artel.ConversationID // the conversation this transaction imports
 	importingNumber int64
@@ -99,6 +101,19 @@ func (t *Tx) change(op, subject, query string, args ...any) (int64, error) {
 	return n, nil
 }
 
+// later is change for a statement whose effect is certain: its row cannot be there already.
+func (t *Tx) later(op, subject, query string, args ...any) error {
+	if t.pipeline == nil {
+		_, err := t.change(op, subject, query, args...)
+		return err
+	}
+	if err := t.usable(op, true); err != nil {
+		return err
+	}
+	t.pipeline.Later(query, args...)
+	return nil
+}
+
 // insert runs a statement that inserts one row and returns its n.
 func (t *Tx) insert(op, subject, query string, args ...any) (int64, error) {
 	if err := t.usable(op, true); err != nil {
@@ -163,6 +178,8 @@ func list[T any](t *Tx, op, subject, query string, args []any, scan func(Row, *T
 	return out, nil
 }
 
+const selectConversation = "SELECT number FROM conversations WHERE owner = ? AND id = ? AND deleted_at IS NULL"
+
 // requireConversation returns NotFound unless the owner has the conversation
 // and it is not deleted. Every query in a conversation begins with it. The
 // result is cached for the transaction.
@@ -178,8 +195,11 @@ func (t *Tx) requireConversation(op string, c artel.ConversationID) error {
 	case c == t.lastConv:
 		return nil
 	}
+	if t.pipeline != nil && t.write {
+		t.pipeline.Enter(t.owner, c)
+	}
 	var number int64
-	found, err := t.row(op, string(c), "SELECT number FROM conversations WHERE owner = ? AND id = ? AND deleted_at IS NULL"+t.locked(), []any{t.owner, c}, &number)
+	found, err := t.row(op, string(c), selectConversation+t.locked(), []any{t.owner, c}, &number)
 	if err == nil && !found {
 		err = noConversation(op, c)
 	}
@@ -187,6 +207,21 @@ func (t *Tx) requireConversation(op string, c artel.ConversationID) error {
 		t.lastConv, t.lastNumber = c, number
 	}
 	return err
+}
+
+// enter is requireConversation for a method of an update whose next statement is a query,
+// which then has the error.
+func (t *Tx) enter(op string, c artel.ConversationID) error {
+	if t.pipeline == nil || !t.write || c == t.importing || c == t.lastConv {
+		return t.requireConversation(op, c)
+	}
+	if err := t.usable(op, false); err != nil || c != "" && c == t.entered {
+		return err
+	}
+	t.pipeline.Enter(t.owner, c)
+	t.pipeline.Require(selectConversation+t.locked(), []any{t.owner, c}, noConversation(op, c))
+	t.entered = c
+	return nil
 }
 
 // locked returns what ends a query of an update for a row that it is about to change.
@@ -245,6 +280,7 @@ func notDeleted(table string) string {
 // fail converts a driver error into an error of the contract, and marks the
 // transaction as broken if it cannot continue.
 func (t *Tx) fail(op, subject string, err error) error {
+	t.entered = "" // it may be missing
 	if e, ok := errors.AsType[*artel.Error](err); ok {
 		return e
 	}

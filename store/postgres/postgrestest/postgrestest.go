@@ -35,9 +35,10 @@ type Server struct {
 	dir     string
 }
 
-// Start returns a server that ends with [Server.Stop]. Its durability is switched off.
-// The error names what is missing on the machine.
-func Start() (*Server, error) {
+// Start returns a server that ends with [Server.Stop]. Its durability is switched off,
+// unless settings such as "fsync=on" say otherwise. The error names what is missing on the
+// machine.
+func Start(settings ...string) (*Server, error) {
 	if address := os.Getenv(Variable); address != "" {
 		return &Server{Address: address}, nil
 	}
@@ -50,7 +51,7 @@ func Start() (*Server, error) {
 		return nil, err
 	}
 	s := &Server{dir: dir}
-	if err := s.start(programs); err != nil {
+	if err := s.start(programs, settings); err != nil {
 		s.Stop()
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func find() (string, error) {
 	return filepath.Dir(found[len(found)-1]), nil
 }
 
-func (s *Server) start(programs string) error {
+func (s *Server) start(programs string, settings []string) error {
 	attributes := &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() == 0 { // it refuses to run as root
 		nobody, err := user.Lookup("postgres")
@@ -103,8 +104,13 @@ func (s *Server) start(programs string) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	c := command("postgres", "-D", data, "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "synchronous_commit=off",
-		"-c", "full_page_writes=off", "-c", "max_connections=400", "-c", "autovacuum=off", "-c", "shared_buffers=64MB", "-c", "deadlock_timeout=50ms")
+	args := []string{"-D", data, "-k", s.dir}
+	for _, s := range append([]string{
+		"listen_addresses=", "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=400", "autovacuum=off", "shared_buffers=64MB", "deadlock_timeout=50ms",
+	}, settings...) {
+		args = append(args, "-c", s)
+	}
+	c := command("postgres", args...)
 	c.Stdout, c.Stderr = log, log
 	if err := c.Start(); err != nil {
 		return err

@@ -24,18 +24,18 @@ type place struct {
 	conversation artel.ConversationID
 }
 
-// A turn is held by whom the channel has a value for.
+// A turn is free while its channel has a value.
 type turn struct {
 	free  chan struct{}
 	users int // that hold it or wait for it
 }
 
-// overtake is how long an update waits that holds something another one may wait for. Then
-// it goes on without the turn, and the database finds out whether they wait in a circle.
+// overtake is how long an update waits while it holds what another one may wait for. Then
+// it continues without the turn, and the database finds out whether they wait in a circle.
 const overtake = 100 * time.Millisecond
 
 // take waits for the turn, and returns the function that ends it; nil if the context has
-// ended, or if patience is over.
+// ended, or if it has waited long enough; holds reports that it must not wait for ever.
 func (ts *turns) take(ctx context.Context, at place, holds bool) (end func()) {
 	ts.mu.Lock()
 	t := ts.all[at]

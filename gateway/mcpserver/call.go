@@ -14,6 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/access"
+	"github.com/artelhq/artel/internal/peer"
 	"github.com/artelhq/artel/store"
 )
 
@@ -26,6 +27,7 @@ const callHeader = "Artel-Call"
 // A call is an HTTP request at work.
 type call struct {
 	ctx   context.Context
+	at    string // the address of this server, as the client has it
 	scope string // of its artifacts: the id or title of a conversation; "": the user's own
 	alone bool   // without a session: the result cannot be delivered after the end of the request
 }
@@ -35,7 +37,7 @@ func (h *Handler) begin(r *http.Request) (_ *http.Request, end func()) {
 	id := rand.Text()
 	r = r.Clone(r.Context())
 	r.Header.Set(callHeader, id)
-	h.calls.Store(id, &call{ctx: r.Context(), scope: scopeOfRequest(r), alone: r.Header.Get("Mcp-Session-Id") == ""})
+	h.calls.Store(id, &call{ctx: r.Context(), at: peer.Of(r).Origin() + peer.Of(r).Prefix, scope: scopeOfRequest(r), alone: r.Header.Get("Mcp-Session-Id") == ""})
 	return r, func() { h.calls.Delete(id) }
 }
 
@@ -44,6 +46,15 @@ type scopeKey struct{}
 // scopeOf returns the id or title of the conversation of a request; "": none was given.
 func scopeOf(ctx context.Context) string {
 	s, _ := ctx.Value(scopeKey{}).(string)
+	return s
+}
+
+type originKey struct{}
+
+// originOf returns the address of this server, as the client of a request has it; "": it
+// has none.
+func originOf(ctx context.Context) string {
+	s, _ := ctx.Value(originKey{}).(string)
 	return s
 }
 
@@ -75,7 +86,7 @@ func (h *Handler) as(ctx context.Context, c *call) (context.Context, context.Can
 		}
 	})
 	closed := context.AfterFunc(h.base, func() { cancel(context.Cause(h.base)) })
-	return context.WithValue(ctx, scopeKey{}, c.scope), func() { stop(); closed(); cancel(nil) }
+	return context.WithValue(context.WithValue(ctx, scopeKey{}, c.scope), originKey{}, c.at), func() { stop(); closed(); cancel(nil) }
 }
 
 // acting is the middleware that gives every message its actor, and errors their form.

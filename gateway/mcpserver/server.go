@@ -47,6 +47,7 @@ func (h *Handler) newServer(session string) *server {
 	s.mcp.AddReceivingMiddleware(h.acting, h.recording, s.listing)
 	s.addResources()
 	s.addPrompts()
+	s.addApps()
 	s.refresh(context.Background())
 	return s
 }
@@ -81,7 +82,11 @@ func (s *server) listing(next mcp.MethodHandler) mcp.MethodHandler {
 		case "tools/list", "tools/call":
 			s.refresh(ctx)
 		}
-		return next(ctx, method, r)
+		result, err := next(ctx, method, r)
+		if list, ok := result.(*mcp.ListToolsResult); ok && list != nil && err == nil {
+			result = forHost(r.(*mcp.ListToolsRequest).ClientCapabilities(), list)
+		}
+		return result, err
 	}
 }
 

@@ -100,6 +100,7 @@ func TestArtelInOfficialHost(t *testing.T) {
 	browsers := webuitest.NewBrowsers(1)
 	t.Cleanup(browsers.Quit)
 	b := browsers.Open(t, 10*time.Minute, 900, 700)
+	b.Forgive("debug: ") // the package says what it sends
 	b.Do(chromedp.Navigate(officialHost(t, c)))
 	b.Until("window.ready")
 
@@ -194,6 +195,7 @@ func TestOfficialAppInArtel(t *testing.T) {
 	browsers := webuitest.NewBrowsers(1)
 	t.Cleanup(browsers.Quit)
 	b := browsers.Open(t, 10*time.Minute, 1200, 900)
+	b.Forgive("debug: ")
 	b.Do(chromedp.Navigate(site))
 	b.Until(`document.getElementById("text")`)
 	b.Script(`document.getElementById("text").value = "Show pears."; document.querySelector("#composer .send").click()`)

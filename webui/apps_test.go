@@ -25,6 +25,7 @@ import (
 // An appServer is an MCP server whose tools have pages.
 type appServer struct {
 	*httptest.Server
+	tool string // that models get
 	mu   sync.Mutex
 	made []string // calls
 }
@@ -33,7 +34,7 @@ type appServer struct {
 // what the page asks for.
 func newAppServer(t *testing.T, page string, wants map[string]any) *appServer {
 	t.Helper()
-	a := &appServer{}
+	a := &appServer{tool: "shop_show"}
 	s := sdk.NewServer(&sdk.Implementation{Name: "shop", Version: "1"}, nil)
 	add := func(name string, meta map[string]any) {
 		s.AddTool(&sdk.Tool{Name: name, Description: "Shows things.", InputSchema: map[string]any{"type": "object"}, Meta: sdk.Meta{"ui": meta}},
@@ -74,11 +75,11 @@ func (a *appServer) connect(t *testing.T, s *site) {
 	if r := s.post(t, "/tools/mcp", "name", "shop", "address", a.URL, "agent", "lead_agent"); r.path != "/tools" {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	ctx := apptest.Context(t)
-	for !slices.ContainsFunc(s.app.Tools.List(ctx), func(spec model.ToolSpec) bool { return spec.Name == "shop_show" }) {
+	ctx, end := apptest.Context(t), time.Now().Add(3*time.Minute)
+	for !slices.ContainsFunc(s.app.Tools.List(ctx), func(spec model.ToolSpec) bool { return spec.Name == a.tool }) {
 		s.app.Toolbox.Await(ctx, "")
-		if t.Context().Err() != nil {
-			t.Fatal("the server is never connected")
+		if time.Now().After(end) {
+			t.Fatalf("the server is not connected: %+v", s.app.Toolbox.Health())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -181,9 +182,10 @@ func TestOfficialAppInArtel(t *testing.T) {
 	shop := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
 	t.Cleanup(shop.Close)
 	t.Cleanup(shop.CloseClientConnections)
+	var called atomic.Bool
 	upstream := httptest.NewServer(fake.OpenAI(fake.Options{Models: []string{"gpt-like"}, Responder: func(_ context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 		return func(yield func(model.Delta, error) bool) {
-			if last := r.Messages[len(r.Messages)-1]; len(r.Tools) > 0 && last.Role == "user" {
+			if len(r.Tools) > 0 && !called.Swap(true) {
 				_ = yield(model.CallDelta{ID: "call_1", Name: "shop_show", Arguments: json.RawMessage(`{"kind":"pear"}`)}, nil) && yield(model.Finish{Reason: model.StopTools}, nil)
 				return
 			}
@@ -191,11 +193,11 @@ func TestOfficialAppInArtel(t *testing.T) {
 		}
 	}}))
 	t.Cleanup(upstream.Close)
-	site := program.Start(t, "..", fmt.Sprintf("services:\n  - {id: m, dialect: openai, baseURL: %q, model: gpt-like, apiKey: sk-upstream, context_window: 100000, capabilities: {input: [text], tools: true}}\nmcp:\n  - {name: shop, url: %q, agents: [lead_agent]}\n", upstream.URL+"/v1", shop.URL))
+	site := program.Start(t, "..", fmt.Sprintf("services:\n  - {id: m, dialect: openai, baseURL: %q, model: gpt-like, apiKey: sk-upstream, context_window: 100000, capabilities: {input: [text]}}\nmcp:\n  - {name: shop, url: %q, agents: [lead_agent]}\n", upstream.URL+"/v1", shop.URL))
 	browsers := webuitest.NewBrowsers(1)
 	t.Cleanup(browsers.Quit)
 	b := browsers.Open(t, 10*time.Minute, 1200, 900)
-	b.Forgive("debug: ")
+	b.Forgive("debug: ", "TrustedScript", "Function constructor") // a library of the package tries whether it may compile
 	b.Do(chromedp.Navigate(site))
 	b.Until(`document.getElementById("text")`)
 	b.Script(`document.getElementById("text").value = "Show pears."; document.querySelector("#composer .send").click()`)

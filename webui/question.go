@@ -74,7 +74,8 @@ func (q Question) Icon() string {
 // explained are the tools with question texts of their own.
 var explained = []string{
 	"create_artifact", "update_artifact", "rewrite_artifact", "rename_artifact", "restore_artifact", "delete_artifact", "put_artifact",
-	"read_artifact", "get_artifact", "list_artifacts", "grep_artifacts", "diff_artifact", delegateTool,
+	"read_artifact", "get_artifact", "list_artifacts", "grep_artifacts", "diff_artifact",
+	"list_versions", "search_artifacts", delegateTool,
 }
 
 // question builds a question; the card of the call has all arguments.

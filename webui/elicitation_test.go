@@ -58,6 +58,8 @@ func TestServersAskOnThePage(t *testing.T) {
 	s, b := openSite(t, setup{servers: shop{}, agents: []agent.Definition{{Name: agent.Lead, Prompt: "You buy.", Tools: []string{"shop_*"}}}, demo: script(t, "-- turn 1 --\n@call shop_order {}\n-- turn 2 --\n@call shop_pay {}\n-- turn 3 --\nDone.\n")}, 1280, 1000)
 	b.send("go")
 	b.Do(see(".elicit.open"))
+	const begins = `document.querySelector(".elicit.open").getBoundingClientRect().top >= document.getElementById("scroller").getBoundingClientRect().top - 1`
+	b.Until(begins) // a long form is read from its beginning
 	b.picture("elicit")
 	b.Says(".elicit.open", "The tool server shop asks you", "What may I pack?", "It is a <b>gift</b>", "Where the bill goes", "not to the model", "Send to shop", "left)")
 	b.Says(".call.waiting", "waits for your answer")
@@ -65,6 +67,7 @@ func TestServersAskOnThePage(t *testing.T) {
 	axe := newChecker(t, b)
 	axe.check("#messages", allRules, "elicit")
 	b.Do(chromedp.Reload(), see(".elicit.open"))
+	b.Until(begins)
 	b.Do(press("y", chromedp.ModifierAlt))
 	b.on(`.elicit.open button[value="accept"]`)
 	b.Do(press("\r"))

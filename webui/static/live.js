@@ -23,6 +23,13 @@ export function follow() {
     scroller.scrollTop = scroller.scrollHeight;
     own = scroller.scrollTop;
   };
+  // A question is read from its beginning, also one that is longer than the window; that of
+  // a subagent may be further up than the end.
+  const showQuestion = (one) => {
+    const long = one.offsetHeight > scroller.clientHeight;
+    if (long) atEnd = false;
+    one.scrollIntoView({ block: long ? "start" : "nearest" });
+  };
   scroller.addEventListener("scroll", () => {
     const left = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
     const up = scroller.scrollTop < top && left >= 1;
@@ -52,6 +59,8 @@ export function follow() {
   new ResizeObserver(() => { if (atEnd) goToEnd(); }).observe(document.getElementById("messages"));
   new ResizeObserver(() => { if (atEnd) goToEnd(); }).observe(scroller);
   goToEnd();
+  const open = [...document.querySelectorAll(".question.open")].at(-1);
+  if (open) showQuestion(open);
 
   // Loading earlier messages must not move the visible ones. Browsers' scroll
   // anchoring does not work at the very top, and some have none.
@@ -97,7 +106,7 @@ export function follow() {
       // Remove the unfinished answer of an ended run; it is not stored.
       if (!document.querySelector("#status.active")) for (const broken of document.querySelectorAll(".message.writing")) broken.remove();
       if (follow) goToEnd();
-      if (follow) questions.at(-1)?.scrollIntoView({ block: "nearest" }); // that of a subagent may be further up
+      if (follow && questions.length) showQuestion(questions.at(-1));
       if (branch) document.dispatchEvent(new CustomEvent("artel:branch", { detail: versions }));
       if (Object.keys(versions).length) document.dispatchEvent(new CustomEvent("artel:artifacts", { detail: versions }));
     });

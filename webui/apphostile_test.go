@@ -159,7 +159,6 @@ func TestHostileApp(t *testing.T) {
 	b.send("Attack.")
 	b.rest()
 	at := eval[string](b, "location.href")
-	b.Script(`document.querySelectorAll(".app iframe").forEach((e) => { e.loading = "eager"; })`)
 	reports := func() (all []string) {
 		for _, c := range a.calls() {
 			if report, ok := strings.CutPrefix(c, "buy "); ok {
@@ -168,10 +167,20 @@ func TestHostileApp(t *testing.T) {
 		}
 		return all
 	}
-	b.Wait("all apps", func() bool {
-		return !slices.ContainsFunc(attacks, func(name string) bool {
-			return !slices.ContainsFunc(reports(), func(r string) bool { return strings.Contains(r, `"`+name+`"`) })
+	missing := func() []string {
+		return slices.DeleteFunc(slices.Clone(attacks), func(name string) bool {
+			return slices.ContainsFunc(reports(), func(r string) bool { return strings.Contains(r, `"`+name+`"`) })
 		})
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the apps that have not reported are %q", missing())
+		}
+	})
+	b.Wait("all apps", func() bool {
+		// Also frames that the page has placed again since the last look.
+		b.Script(`document.querySelectorAll(".app iframe[loading=lazy]").forEach((e) => { e.loading = "eager"; })`)
+		return len(missing()) == 0
 	})
 	b.Until(`document.querySelectorAll("[data-app-said]").length === 15 && [...document.querySelectorAll("[data-app-said]")].some((e) => e.textContent.includes("sent too many messages"))`)
 	for _, report := range reports() {

@@ -365,6 +365,9 @@ func (r *relay) send(ctx context.Context, m message, raw []byte) (session string
 	r.mu.Lock()
 	session, version := r.session, r.version
 	r.mu.Unlock()
+	if m.Method == "initialize" {
+		session = ""
+	}
 	h := req.Header
 	h.Set("Content-Type", "application/json")
 	h.Set("Accept", "application/json, text/event-stream")
@@ -442,27 +445,38 @@ func (r *relay) renew(ctx context.Context, old string) error {
 	for _, raw := range r.subscribe {
 		again = append(again, raw)
 	}
-	if now == old {
-		r.session = ""
-	}
 	r.mu.Unlock()
 	if now != old { // another call was first
 		return nil
 	}
 	for _, raw := range again {
-		var m message
-		if err := json.Unmarshal(raw, &m); err != nil {
+		if err := r.repeat(ctx, raw); err != nil {
+			r.mu.Lock()
+			r.session = old // a session without its subscriptions would be silent
+			r.mu.Unlock()
 			return err
 		}
-		_, resp, err := r.send(repeatable(ctx), m, raw)
-		if err == nil && m.Method == "initialize" {
-			resp, err = r.sniff(resp)
-		}
-		if err != nil {
-			return err
-		}
-		_, _ = io.Copy(io.Discard, resp.Body) // the client has had an answer to this
-		_ = resp.Body.Close()
+	}
+	return nil
+}
+
+// repeat sends a message that the client has had an answer to.
+func (r *relay) repeat(ctx context.Context, raw []byte) error {
+	var m message
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return err
+	}
+	_, resp, err := r.send(repeatable(ctx), m, raw)
+	if err == nil && m.Method == "initialize" {
+		resp, err = r.sniff(resp)
+	}
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	if resp.StatusCode >= 400 {
+		return artel.Errorf(artel.Unavailable, "mcp", "", "the server that took over answered %s to %s", resp.Status, m.Method)
 	}
 	return nil
 }
@@ -489,9 +503,11 @@ func (r *relay) listen(ctx context.Context) {
 			case http.StatusNotFound:
 				_ = resp.Body.Close()
 				_ = r.renew(ctx, session) // if it fails, the next round tries again
-			default:
+			case http.StatusMethodNotAllowed:
 				_ = resp.Body.Close()
 				return // it offers no stream
+			default:
+				_ = resp.Body.Close() // it may be starting or busy
 			}
 		}
 		select {

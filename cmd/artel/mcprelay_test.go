@@ -3,13 +3,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -204,5 +209,93 @@ func TestMCPInput(t *testing.T) {
 	}
 	if n := len(got); n != 4 {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestMCPRenewal: at a server that took over and forgets a message while the session is made
+// again, the next attempt makes it with its subscriptions, and the stream is opened again.
+func TestMCPRenewal(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	sessions, forgotten := 0, false
+	streams, subscribed := make(chan string, 100), make(chan string, 100)
+	looked := make(chan struct{}, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		current := fmt.Sprint("s", sessions)
+		mu.Unlock()
+		session := r.Header.Get("Mcp-Session-Id")
+		var m message
+		if r.Method == http.MethodPost {
+			_ = json.NewDecoder(r.Body).Decode(&m)
+		}
+		switch {
+		case m.Method == "initialize":
+			mu.Lock()
+			sessions++
+			w.Header().Set("Mcp-Session-Id", fmt.Sprint("s", sessions))
+			again := sessions == 2
+			mu.Unlock()
+			if again { // the stream is asked for meanwhile
+				select {
+				case <-looked:
+				case <-r.Context().Done():
+				}
+			}
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`)
+		case r.Method == http.MethodGet && (session != current || session == "s1"):
+			looked <- struct{}{}
+			w.WriteHeader(map[bool]int{true: http.StatusBadRequest, false: http.StatusNotFound}[session == ""])
+		case r.Method == http.MethodGet:
+			streams <- session
+			<-r.Context().Done()
+		case r.Method == http.MethodDelete:
+		case session != current || session == "s1" && m.Method == "ping":
+			w.WriteHeader(http.StatusNotFound)
+		case m.Method == "resources/subscribe":
+			mu.Lock()
+			fails := session == "s2" && !forgotten
+			forgotten = forgotten || fails
+			mu.Unlock()
+			if fails {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			subscribed <- session
+			fallthrough
+		default:
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, cmp.Or(string(m.ID), "null"))
+		}
+	}))
+	defer server.Close()
+	in, feed := io.Pipe()
+	r := &relay{url: server.URL, http: server.Client(), out: io.Discard}
+	ended := make(chan error)
+	go func() { ended <- r.run(t.Context(), in) }()
+	say := func(line string) {
+		t.Helper()
+		if _, err := io.WriteString(feed, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
+	for begun := false; !begun; {
+		r.mu.Lock()
+		begun = r.session == "s1"
+		r.mu.Unlock()
+	}
+	say(`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"a"}}`)
+	if got := <-subscribed; got != "s1" {
+		t.Errorf("subscribed in %s", got)
+	}
+	say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`) // from now on the session is gone
+	say(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+	if a, b := <-subscribed, <-streams; a != "s3" || b != "s3" {
+		t.Errorf("subscribed in %s, listening to %s", a, b)
+	}
+	_ = feed.Close()
+	server.CloseClientConnections()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

@@ -24,6 +24,8 @@ export function apps() {
     const frame = event.source && [...document.querySelectorAll(".app iframe")].find((one) => one.contentWindow === event.source);
     if (frame) take(frame, event.data);
   });
+  // Frames that came with the page may have spoken before anybody listened.
+  for (const frame of document.querySelectorAll(".app iframe")) frame.src = frame.src;
   const changed = () => {
     for (const frame of document.querySelectorAll(".app iframe")) {
       const state = states.get(frame), context = surroundings(frame), now = JSON.stringify(context);

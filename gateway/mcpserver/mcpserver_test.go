@@ -30,7 +30,11 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The clock of the expressions that highlight code ends by itself, a second after the last
+// one was at work.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2/v2.runClock"))
+}
 
 // patience ends a hang.
 const patience = 5 * time.Minute

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -188,4 +190,50 @@ func TestApp(t *testing.T) {
 
 	b.Do(chromedp.Reload(), see(".app iframe"))
 	b.Says(".app", "App of shop")
+}
+
+// earlyApp speaks as soon as it is loaded, and then calls a tool once.
+const earlyApp = `<!doctype html><html><head>` + rpc + `</head><body><script>
+(async () => {
+	await ask("ui/initialize", {});
+	tell("ui/notifications/initialized");
+	while (!heard.length) await new Promise((done) => setTimeout(done, 5));
+	await ask("tools/call", { name: "refresh", arguments: {} });
+})();
+</script></body></html>`
+
+// TestAppBeforeScripts: an app that comes with the page, and speaks before the scripts of the
+// page have arrived, works nevertheless.
+func TestAppBeforeScripts(t *testing.T) {
+	t.Parallel()
+	a := newAppServer(t, earlyApp, nil)
+	s := newSiteOf(t, setup{demo: script(t, callShow)})
+	a.connect(t, s)
+	site, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrive, pages := make(chan struct{}), httputil.NewSingleHostReverseProxy(site)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/apps.js") {
+			select {
+			case <-arrive:
+			case <-r.Context().Done():
+			}
+		}
+		pages.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		front.CloseClientConnections()
+		front.Close()
+	})
+	b := openTab(t, 1280, 900) // it is closed before the server
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	b.send("Show pears.")
+	b.rest()
+	b.Do(onEveryPage(`addEventListener("message", () => { window.spoken = true; })`))
+	b.Script(fmt.Sprintf(`location.href = %q + location.pathname`, front.URL))
+	b.Wait("the app to speak before the page listens", func() bool { return eval[bool](b, `window.spoken === true`) })
+	close(arrive)
+	b.Until(`document.querySelector("[data-app-said]").textContent.includes("refresh ×1")`)
 }

@@ -39,8 +39,8 @@ func TestViewerOfOtherArtel(t *testing.T) {
 	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.send("Write about pears.")
 	b.rest()
-	b.Script(`document.querySelectorAll(".app iframe").forEach((e) => { e.loading = "eager"; })`)
-	b.Until(`[...document.querySelectorAll("[data-app-said]")].filter((e) => e.textContent.includes("artel_show ×1")).length === 2`)
+	b.Until(`(document.querySelectorAll(".app iframe[loading=lazy]").forEach((e) => { e.loading = "eager"; }),
+		[...document.querySelectorAll("[data-app-said]")].filter((e) => e.textContent.includes("artel_show ×1")).length === 2)`)
 	b.Until(`[...document.querySelectorAll(".app iframe")].every((e) => parseInt(e.style.height) > 100)`)
 	b.picture("app-viewer")
 	b.Prefer("dark", true)

@@ -39,9 +39,9 @@ func databases(ctx context.Context, dir string) error {
 		return err
 	}
 	defer file.Close()
-	var rooms [2]*room
+	var all [2]*dataset
 	for i, s := range []store.Store{pg, file} {
-		if rooms[i], err = furnish(ctx, s); err != nil {
+		if all[i], err = fill(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -50,18 +50,18 @@ func databases(ctx context.Context, dir string) error {
 	for _, w := range []struct {
 		name, size string
 		workers    int
-		do         func(*room, int) error
+		do         func(*dataset, int) error
 	}{
-		{"update", "1 writer", 1, func(r *room, w int) error { return r.edit(ctx, w) }},
-		{"update", "64 writers, a conversation each", 64, func(r *room, w int) error { return r.edit(ctx, w) }},
-		{"update", "64 writers, one conversation", 64, func(r *room, _ int) error { return r.edit(ctx, 0) }},
-		{"view of a row", "1 reader", 1, func(r *room, _ int) error { return r.look(ctx) }},
-		{"branch of 1,000 messages", "1 reader", 1, func(r *room, _ int) error { return r.walk(ctx) }},
+		{"update", "1 writer", 1, func(d *dataset, w int) error { return d.appendEdit(ctx, w) }},
+		{"update", "64 writers, a conversation each", 64, func(d *dataset, w int) error { return d.appendEdit(ctx, w) }},
+		{"update", "64 writers, one conversation", 64, func(d *dataset, _ int) error { return d.appendEdit(ctx, 0) }},
+		{"view of a row", "1 reader", 1, func(d *dataset, _ int) error { return d.readRow(ctx) }},
+		{"branch of 1,000 messages", "1 reader", 1, func(d *dataset, _ int) error { return d.readBranch(ctx) }},
 	} {
 		var rates [2][]float64
 		for n := range rounds + 1 {
-			for i, r := range rooms {
-				rate, err := rateOf(w.workers, func(worker int) error { return w.do(r, worker) })
+			for i, d := range all {
+				rate, err := rateOf(w.workers, func(worker int) error { return w.do(d, worker) })
 				if err != nil {
 					return err
 				}
@@ -76,43 +76,43 @@ func databases(ctx context.Context, dir string) error {
 	return nil
 }
 
-// A room is what the work is done on.
-type room struct {
-	store  store.Store
-	places []artel.ConversationID // one for each writer
-	leaf   artel.MessageID        // of a branch in the first place
+// A dataset is what the work is done on.
+type dataset struct {
+	store         store.Store
+	conversations []artel.ConversationID // one for each writer
+	leaf          artel.MessageID        // of a branch in the first conversation
 }
 
-func furnish(ctx context.Context, s store.Store) (*room, error) {
-	r, now := &room{store: s}, time.Now()
+func fill(ctx context.Context, s store.Store) (*dataset, error) {
+	d, now := &dataset{store: s}, time.Now()
 	for range 64 {
-		r.places = append(r.places, artel.NewConversationID(now))
+		d.conversations = append(d.conversations, artel.NewConversationID(now))
 	}
 	err := s.Update(ctx, artel.Local, func(tx store.Tx) error {
-		for _, id := range r.places {
+		for _, id := range d.conversations {
 			if err := tx.Conversations.Create(artel.Conversation{ID: id, Title: "Rows", CreatedAt: now, UpdatedAt: now}); err != nil {
 				return err
 			}
 		}
-		r.leaf = ""
+		d.leaf = ""
 		for range 1000 {
 			m := artel.Message{
-				ID: artel.NewMessageID(now), Conversation: r.places[0], Parent: r.leaf, Role: artel.RoleUser,
+				ID: artel.NewMessageID(now), Conversation: d.conversations[0], Parent: d.leaf, Role: artel.RoleUser,
 				Parts: artel.Parts{artel.Text{Text: strings.Repeat("words of a message ", 20)}}, CreatedAt: now,
 			}
 			if err := tx.Messages.Create(m); err != nil {
 				return err
 			}
-			r.leaf = m.ID
+			d.leaf = m.ID
 		}
 		return nil
 	})
-	return r, err
+	return d, err
 }
 
-// edit stores what a tool call stores: an edit of 2 KB and its event.
-func (r *room) edit(ctx context.Context, writer int) error {
-	c := r.places[writer]
+// appendEdit stores what a tool call stores: an edit of 2 KB and its event.
+func (d *dataset) appendEdit(ctx context.Context, writer int) error {
+	c := d.conversations[writer]
 	v := artel.Version{
 		Author: "agent", Update: artel.UpdateExact, Title: "Rows", Provenance: artel.SourceAgent, CreatedAt: time.Now(),
 		MediaInfo: artel.MediaInfo{MediaType: "text/markdown", Kind: artel.KindText, Size: 1 << 20},
@@ -123,7 +123,7 @@ func (r *room) edit(ctx context.Context, writer int) error {
 	if err != nil {
 		return err
 	}
-	return r.store.Update(ctx, artel.Local, func(tx store.Tx) error {
+	return d.store.Update(ctx, artel.Local, func(tx store.Tx) error {
 		if _, err := tx.Journal.Append(c, "doc", v, nil); err != nil {
 			return err
 		}
@@ -132,16 +132,16 @@ func (r *room) edit(ctx context.Context, writer int) error {
 	})
 }
 
-func (r *room) look(ctx context.Context) error {
-	return r.store.View(ctx, artel.Local, func(tx store.Tx) error {
-		_, err := tx.Conversations.Get(r.places[1])
+func (d *dataset) readRow(ctx context.Context) error {
+	return d.store.View(ctx, artel.Local, func(tx store.Tx) error {
+		_, err := tx.Conversations.Get(d.conversations[1])
 		return err
 	})
 }
 
-func (r *room) walk(ctx context.Context) error {
-	return r.store.View(ctx, artel.Local, func(tx store.Tx) error {
-		branch, err := tx.Messages.Path(r.places[0], r.leaf, 0)
+func (d *dataset) readBranch(ctx context.Context) error {
+	return d.store.View(ctx, artel.Local, func(tx store.Tx) error {
+		branch, err := tx.Messages.Path(d.conversations[0], d.leaf, 0)
 		if err == nil && len(branch) != 1000 {
 			err = fmt.Errorf("the branch has %d messages", len(branch))
 		}

@@ -25,12 +25,12 @@ import (
 // locks, and commits together with the last ones.
 type conn struct {
 	store  *Store
-	pooled *pgxpool.Conn // nil: nothing was sent
-	turns  map[place]func()
-	ctx    context.Context //nolint:containedctx // of the transaction, which is one call
-	queue  []pending       // statements to send before the next one
-	xid    string          // number of the transaction; empty: it has written nothing
-	failed error           // the transaction is lost
+	pooled *pgxpool.Conn              // nil: nothing was sent
+	locks  map[conversationKey]func() // that release them; nil: not obtained in time
+	ctx    context.Context            //nolint:containedctx // of the transaction, which is one call
+	queue  []pending                  // statements to send before the next one
+	xid    string                     // number of the transaction; empty: it has written nothing
+	failed error                      // the transaction is lost
 }
 
 // A pending statement returns nothing that anybody needs.
@@ -132,26 +132,26 @@ func exists(err error) bool {
 	return ok && e.Code == "23505"
 }
 
-// Enter implements [rows.Pipeline].
-func (c *conn) Enter(owner artel.Owner, conversation artel.ConversationID) {
-	at := place{owner, conversation}
-	if _, ok := c.turns[at]; ok {
+// BeforeLock implements [rows.Pipeline].
+func (c *conn) BeforeLock(owner artel.Owner, conversation artel.ConversationID) {
+	key := conversationKey{owner, conversation}
+	if _, ok := c.locks[key]; ok {
 		return
 	}
-	if c.turns == nil {
-		c.turns = map[place]func(){}
+	if c.locks == nil {
+		c.locks = map[conversationKey]func(){}
 	}
-	c.turns[at] = c.store.turns.take(c.ctx, at, c.pooled != nil || len(c.turns) > 0)
+	c.locks[key] = c.store.locks.lock(c.ctx, key, c.pooled != nil || len(c.locks) > 0)
 }
 
-// end gives the connection and the turns back.
+// end gives the connection and the locks back.
 func (c *conn) end() {
 	if c.pooled != nil {
 		c.pooled.Release()
 	}
-	for _, end := range c.turns {
-		if end != nil {
-			end()
+	for _, release := range c.locks {
+		if release != nil {
+			release()
 		}
 	}
 }

@@ -48,7 +48,7 @@ type Store struct {
 	dialect    *rows.Dialect
 	lineage    *rows.Lineage
 	statements sync.Map // by query: statement
-	turns      turns
+	locks      conversationLocks
 	patience   time.Duration // how long the outcome of a commit is asked for
 
 	mu     sync.Mutex // guards closed and calls.Add
@@ -103,7 +103,7 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, failure(op, subject, err)
 	}
-	s := &Store{pool: pool, dialect: dialect(), lineage: &rows.Lineage{}, turns: turns{all: map[place]*turn{}}, patience: patience}
+	s := &Store{pool: pool, dialect: dialect(), lineage: &rows.Lineage{}, locks: conversationLocks{all: map[conversationKey]*conversationLock{}}, patience: patience}
 	s.Store = rows.New(transactions{s})
 	return s, nil
 }

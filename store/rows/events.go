@@ -16,7 +16,7 @@ func (t events) Append(c artel.ConversationID, list ...artel.Event) (artel.Seq, 
 	if err := t.usable(op, true); err != nil {
 		return 0, err
 	}
-	if err := t.enter(op, c); err != nil {
+	if err := t.requireLater(op, c); err != nil {
 		return 0, err
 	}
 	seq, err := t.last(op, c)

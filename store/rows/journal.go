@@ -107,7 +107,7 @@ func (t journal) newestNumber(op string, c artel.ConversationID, id artel.Artifa
 		return nil
 	}
 	if t.locked() != "" { // the number must be read after the lock was got
-		if err := t.enter(op, c); err != nil {
+		if err := t.requireLater(op, c); err != nil {
 			return err
 		}
 		_, err := t.row(op, string(id), newestNumberQuery, []any{t.owner, c, id}, number)

@@ -52,8 +52,8 @@ type Conn interface {
 // waits for them. What they fail with is the error of that next one, or of the commit.
 type Pipeline interface {
 	Conn
-	// Enter is called before an update locks a conversation.
-	Enter(owner artel.Owner, c artel.ConversationID)
+	// BeforeLock is called before an update locks a conversation.
+	BeforeLock(owner artel.Owner, c artel.ConversationID)
 	// Later is Exec for a statement whose effect is certain, unless the transaction fails:
 	// also with a row that is there already, it cannot continue.
 	Later(query string, args ...any)

@@ -30,7 +30,7 @@ type Tx struct {
 	broken     error                // set when the database failed; the transaction may be lost
 	lastConv   artel.ConversationID // the last one found by requireConversation
 	lastNumber int64                // its number
-	entered    artel.ConversationID // the last one that enter has locked
+	required   artel.ConversationID // the last one of requireLater
 
 	importing       artel.ConversationID // the conversation this transaction imports
 	importingNumber int64
@@ -196,7 +196,7 @@ func (t *Tx) requireConversation(op string, c artel.ConversationID) error {
 		return nil
 	}
 	if t.pipeline != nil && t.write {
-		t.pipeline.Enter(t.owner, c)
+		t.pipeline.BeforeLock(t.owner, c)
 	}
 	var number int64
 	found, err := t.row(op, string(c), selectConversation+t.locked(), []any{t.owner, c}, &number)
@@ -209,18 +209,18 @@ func (t *Tx) requireConversation(op string, c artel.ConversationID) error {
 	return err
 }
 
-// enter is requireConversation for a method of an update whose next statement is a query,
-// which then has the error.
-func (t *Tx) enter(op string, c artel.ConversationID) error {
+// requireLater is requireConversation for a method of an update whose next statement is a
+// query, which then has the error.
+func (t *Tx) requireLater(op string, c artel.ConversationID) error {
 	if t.pipeline == nil || !t.write || c == t.importing || c == t.lastConv {
 		return t.requireConversation(op, c)
 	}
-	if err := t.usable(op, false); err != nil || c != "" && c == t.entered {
+	if err := t.usable(op, false); err != nil || c != "" && c == t.required {
 		return err
 	}
-	t.pipeline.Enter(t.owner, c)
+	t.pipeline.BeforeLock(t.owner, c)
 	t.pipeline.Require(selectConversation+t.locked(), []any{t.owner, c}, noConversation(op, c))
-	t.entered = c
+	t.required = c
 	return nil
 }
 
@@ -280,7 +280,7 @@ func notDeleted(table string) string {
 // fail converts a driver error into an error of the contract, and marks the
 // transaction as broken if it cannot continue.
 func (t *Tx) fail(op, subject string, err error) error {
-	t.entered = "" // it may be missing
+	t.required = "" // it may be missing
 	if e, ok := errors.AsType[*artel.Error](err); ok {
 		return e
 	}

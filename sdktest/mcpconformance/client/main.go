@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Program client is Artel as the client of one MCP server, for the conformance suite: it
+// Command client is Artel as the client of one MCP server, for the conformance suite: it
 // connects, lists the tools, and calls each once, by the same packages as the agents. A
 // server that wants an account is connected with one, as in a browser that agrees to
 // everything.

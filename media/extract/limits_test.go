@@ -224,6 +224,7 @@ func TestMemoryIsShared(t *testing.T) {
 		for range 5 {
 			start(t.Context())
 		}
+		synctest.Wait() // so that the last one has to wait
 		ctx, cancel := context.WithCancel(t.Context())
 		start(ctx)
 		synctest.Wait()

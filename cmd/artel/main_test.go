@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +24,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model/fake"
 )
@@ -57,7 +57,7 @@ type process struct {
 	url string // that it told
 
 	cmd  *exec.Cmd
-	errs apptest.Log
+	errs errorFile
 	done chan struct{} // closed when it has ended
 	err  error         // of Wait; read it after done
 }
@@ -65,9 +65,35 @@ type process struct {
 // launch starts artel in dir and waits until it tells its address. The caller
 // stops or kills the process.
 func launch(dir string, env []string, args ...string) (*process, error) {
-	p := &process{cmd: exec.Command("artel", args...), done: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, trusting(dir, env), &p.errs
+	errs, err := newErrorFile()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{cmd: exec.Command("artel", args...), errs: errs, done: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, trusting(dir, env), errs.File
 	return p, p.begin()
+}
+
+// An errorFile takes the standard error of a process. What the process has written before it
+// answers is there then, which it is not when a goroutine copies it.
+type errorFile struct{ *os.File }
+
+// newErrorFile makes a file without a name.
+func newErrorFile() (errorFile, error) {
+	f, err := os.CreateTemp("", "artel-errors-")
+	if err != nil {
+		return errorFile{}, err
+	}
+	return errorFile{f}, os.Remove(f.Name())
+}
+
+// String returns everything that was written so far.
+func (f errorFile) String() string {
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, math.MaxInt64))
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
 }
 
 func (p *process) begin() error {

@@ -27,14 +27,18 @@ import (
 type host struct {
 	*mcp.ClientSession
 	cmd  *exec.Cmd
-	errs apptest.Log
+	errs errorFile
 }
 
 // hosting starts "artel mcp" for the length of a test.
 func hosting(t *testing.T, env []string, version string, o *mcp.ClientOptions, args ...string) *host {
 	t.Helper()
-	h := &host{cmd: exec.Command("artel", append([]string{"mcp"}, args...)...)}
-	h.cmd.Env, h.cmd.Stderr, h.cmd.Dir = env, &h.errs, t.TempDir()
+	errs, err := newErrorFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &host{cmd: exec.Command("artel", append([]string{"mcp"}, args...)...), errs: errs}
+	h.cmd.Env, h.cmd.Stderr, h.cmd.Dir = env, errs.File, t.TempDir()
 	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(), &mcp.CommandTransport{Command: h.cmd}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, h.errs.String())

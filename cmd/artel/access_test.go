@@ -24,6 +24,7 @@ import (
 // A guarded is a whole server that needs a login, in this process.
 type guarded struct {
 	t      *testing.T
+	data   string // directory
 	server *server
 	http   *httptest.Server
 	client *http.Client // follows no redirects
@@ -41,7 +42,8 @@ func newGuarded(t *testing.T, o access.Options, change func(*config)) *guarded {
 	if change != nil {
 		change(&c)
 	}
-	s, err := openServer(t.Context(), serverOptions{data: t.TempDir(), config: c, log: slog.New(slog.DiscardHandler), access: o})
+	data := t.TempDir()
+	s, err := openServer(t.Context(), serverOptions{data: data, config: c, log: slog.New(slog.DiscardHandler), access: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +59,7 @@ func newGuarded(t *testing.T, o access.Options, change func(*config)) *guarded {
 		s.shut()
 	})
 	client := &http.Client{Transport: h.Client().Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return &guarded{t, s, h, client}
+	return &guarded{t, data, s, h, client}
 }
 
 // ask sends a request, whose header has pairs of names and values.

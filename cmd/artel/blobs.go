@@ -100,8 +100,11 @@ func (s *server) openBlobs(ctx context.Context, o serverOptions, db store.Store)
 		return nil, err
 	}
 	s.close = append(s.close, blobs.Close)
+	if s.user, err = o.blobsUser(ctx, db); err != nil {
+		return nil, err
+	}
 	if dir != filepath.Join(o.data, "blobs") {
-		if err := claimBlobs(dir, o.data); err != nil {
+		if err := claimBlobs(dir, s.user); err != nil {
 			return nil, artel.Errorf(artel.Unavailable, "serve", dir, "the folder of the blobs cannot be written: %w", err)
 		}
 	}

@@ -104,11 +104,12 @@ type config struct {
 		Format string     `yaml:"format"` // json (default) or text
 	} `yaml:"log"`
 
-	asked string // value of --config; "": the default
-	blobs string // value of --blobs, which comes before the file
-	bus   string // value of --bus
-	path  string // "": no file
-	lines []int  // line numbers of the entries of services, if known
+	asked    string // value of --config; "": the default
+	blobs    string // value of --blobs, which comes before the file
+	database string // address of --database; "": the file in the data directory
+	replica  replica
+	path     string // "": no file
+	lines    []int  // line numbers of the entries of services, if known
 
 	withheld []string // keys that are not used, because the file is not trusted
 	running  string   // folder in which the server names itself for commands of its user; "": none

@@ -5,6 +5,8 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -17,10 +19,12 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/store"
+	"github.com/artelhq/artel/store/postgres"
 	"github.com/artelhq/artel/store/sqlite"
 )
 
@@ -72,20 +76,68 @@ func (s *server) openData(ctx context.Context, o serverOptions) (store.Store, bl
 	if err := errors.Join(os.RemoveAll(spool), os.Mkdir(spool, 0o700)); err != nil {
 		return nil, nil, artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be written: %w", err)
 	}
-	s.database = filepath.Join(o.data, databaseFile)
-	db, err := sqlite.Open(ctx, s.database, sqlite.Options{})
+	db, err := s.openDatabase(ctx, o)
 	if err != nil {
 		return nil, nil, err
-	}
-	s.close = append(s.close, db.Close)
-	if s.opened, err = os.Stat(s.database); err != nil {
-		return nil, nil, artel.Errorf(artel.Unavailable, "serve", s.database, "the database cannot be read: %w", err)
 	}
 	blobs, err := s.openBlobs(ctx, o, db)
 	if err != nil {
 		return nil, nil, err
 	}
 	return db, blobs, nil
+}
+
+// openDatabase opens the file in the data directory, or the database of --database, which it
+// claims for this process.
+func (s *server) openDatabase(ctx context.Context, o serverOptions) (store.Store, error) {
+	file := filepath.Join(o.data, databaseFile)
+	address := o.config.database
+	if address == "" {
+		db, err := sqlite.Open(ctx, file, sqlite.Options{})
+		if err != nil {
+			return nil, err
+		}
+		s.close = append(s.close, db.Close)
+		opened, err := os.Stat(file)
+		if err != nil {
+			return nil, artel.Errorf(artel.Unavailable, "serve", file, "the database cannot be read: %w", err)
+		}
+		s.watch = func(ctx context.Context) error { return watchFile(ctx, file, opened) }
+		return db, nil
+	}
+	if _, err := os.Stat(file); err == nil {
+		o.log.Warn("the data directory has a database of its own, which is not used with --database", "file", file)
+	}
+	if o.standby {
+		o.log.Info("if another server uses the database, this one waits and takes over when it ends")
+	}
+	claim, err := postgres.Take(ctx, address, postgres.TakeOptions{Wait: o.standby, Shared: o.config.replica.shares()})
+	if err != nil {
+		return nil, err
+	}
+	s.close = append(s.close, claim.Release)
+	s.watch = func(ctx context.Context) error {
+		select {
+		case err := <-claim.Lost():
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	db, err := postgres.Open(ctx, address, postgres.Options{})
+	if err != nil {
+		return nil, err
+	}
+	s.close = append(s.close, db.Close)
+	return db, nil
+}
+
+// databaseVariable names the database, like --database.
+const databaseVariable = "ARTEL_DATABASE"
+
+// databaseFlag adds --database to the verbs that open a data directory.
+func databaseFlag(cmd *cobra.Command, address *string) {
+	cmd.Flags().StringVar(address, "database", os.Getenv(databaseVariable), "PostgreSQL in place of the file in the data directory: postgres://USER:PASSWORD@HOST/NAME")
 }
 
 // warnOfWriters says if other accounts can replace the files of a data directory,
@@ -98,53 +150,62 @@ func warnOfWriters(data string, log *slog.Logger) {
 	}
 }
 
-// usersFile is a file in a configured folder of blobs that lists the data
-// directories using it, one per line.
+// usersFile is a file in a configured folder of blobs that lists who uses it, one per
+// line: data directories, and databases by [databaseUser].
 const usersFile = "data-directories"
 
-// checkAlone returns an error if other data directories share the blob folder: bytes
-// that their rows refer to would look like garbage. In a bucket, each database has
-// objects of its own.
-func (o serverOptions) checkAlone() error {
+// checkAlone returns an error if others share the blob folder: bytes that their rows
+// refer to would look like garbage. In a bucket, each database has objects of its own.
+// Servers with one database are one user.
+func (s *server) checkAlone(o serverOptions) error {
 	bucket, dir, err := o.blobPlace()
 	if err != nil || bucket != nil {
 		return err
 	}
-	others, err := otherUsers(dir, o.data)
+	others, err := otherUsers(dir, s.user)
 	if err != nil {
 		return artel.Errorf(artel.Unavailable, "gc", dir, "the users of this folder cannot be read: %w", err)
 	}
 	if len(others) > 0 {
-		return artel.Errorf(artel.Conflict, "gc", dir, "the data directory %s stores its bytes in this folder too, so nothing is removed; give each its own folder (blobs.dir)", others[0])
+		return artel.Errorf(artel.Conflict, "gc", dir, "%s stores its bytes in this folder too, so nothing is removed; give each its own folder (blobs.dir)", others[0])
 	}
 	return nil
 }
 
-// claimBlobs records that a data directory uses a folder of blobs.
-func claimBlobs(dir, data string) error {
-	path, err := filepath.Abs(data)
-	if err != nil {
-		return err
+// databaseUser is how the users of a folder of blobs begin that are no data directory: with
+// it and the hash of a key of the database, since its address differs between machines.
+const databaseUser = "the database "
+
+// blobsUser names the user of a folder of blobs.
+func (o serverOptions) blobsUser(ctx context.Context, db store.Store) (string, error) {
+	if o.config.database == "" {
+		return filepath.Abs(o.data)
 	}
+	key, err := sharedKey(ctx, db)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(key)
+	return databaseUser + hex.EncodeToString(sum[:8]), nil
+}
+
+// claimBlobs records who uses a folder of blobs.
+func claimBlobs(dir, user string) error {
 	users, err := readUsers(dir)
-	if err != nil || users[path] {
+	if err != nil || users[user] {
 		return err
 	}
 	f, err := os.OpenFile(filepath.Join(dir, usersFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(path + "\n")
+	_, err = f.WriteString(user + "\n")
 	return errors.Join(err, f.Close())
 }
 
-// otherUsers returns the other existing data directories that share a folder of
-// blobs: those that claimed it, and the one that contains it.
-func otherUsers(dir, data string) (others []string, err error) {
-	path, err := filepath.Abs(data)
-	if err != nil {
-		return nil, err
-	}
+// otherUsers returns the others that share a folder of blobs: those that claimed it, and
+// the data directory that contains it.
+func otherUsers(dir, self string) (others []string, err error) {
 	around, err := filepath.Abs(filepath.Dir(dir))
 	if err != nil {
 		return nil, err
@@ -152,8 +213,11 @@ func otherUsers(dir, data string) (others []string, err error) {
 	users, err := readUsers(dir)
 	others = append(slices.Sorted(maps.Keys(users)), around)
 	return slices.DeleteFunc(others, func(user string) bool {
+		if user == self || strings.HasPrefix(user, databaseUser) {
+			return user == self
+		}
 		_, err := os.Stat(filepath.Join(user, databaseFile))
-		return err != nil || user == path
+		return err != nil
 	}), err
 }
 

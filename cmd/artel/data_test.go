@@ -40,7 +40,17 @@ func TestOtherUsers(t *testing.T) {
 	check("the one around it", "one", 1)
 	check("one that claimed it", "three", 1)
 	check("one of three", "two", 2)
-	if text, err := os.ReadFile(filepath.Join(blobs, usersFile)); err != nil || string(text) != filepath.Join(base, "two")+"\n"+filepath.Join(base, "three")+"\n" {
+	if others, err := otherUsers(blobs, databaseUser+"1"); err != nil || len(others) != 2 {
+		t.Errorf("a database beside them: %q, %v", others, err)
+	}
+	if err := claimBlobs(blobs, databaseUser+"1"); err != nil {
+		t.Fatal(err)
+	}
+	check("a database that claimed it", "two", 3)
+	if others, err := otherUsers(blobs, databaseUser+"1"); err != nil || len(others) != 2 {
+		t.Errorf("that database itself: %q, %v", others, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(blobs, usersFile)); err != nil || string(text) != filepath.Join(base, "two")+"\n"+filepath.Join(base, "three")+"\n"+databaseUser+"1\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
 }

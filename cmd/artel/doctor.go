@@ -27,6 +27,7 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/internal/secret"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/store/postgres"
 	"github.com/artelhq/artel/store/sqlite"
 )
 
@@ -89,6 +90,7 @@ something needs to be done.`,
 type doctor struct {
 	addr, data string
 	bucket     string // of --blobs
+	postgres   string // of --database
 	recount    bool
 	all        []diagnosis
 }
@@ -228,6 +230,16 @@ func (d *doctor) space() {
 }
 
 func (d *doctor) database(ctx context.Context) {
+	if d.postgres != "" {
+		ctx, stop := context.WithTimeout(ctx, 15*time.Second)
+		defer stop()
+		if err := postgres.Check(ctx, d.postgres); err != nil {
+			d.ill("database", "look at the database, its address and its account; the server needs to create and write tables", "%v", err)
+			return
+		}
+		d.fine("database", "PostgreSQL gives access")
+		return
+	}
 	path := filepath.Join(d.data, databaseFile)
 	if _, err := os.Stat(path); err != nil {
 		d.fine("database", "there is none yet")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/artifact/sweep"
@@ -23,10 +24,11 @@ import (
 
 // gcOptions holds the arguments of artel gc.
 type gcOptions struct {
-	data  string
-	blobs string
-	dry   bool
-	grace time.Duration
+	data     string
+	blobs    string
+	database string
+	dry      bool
+	grace    time.Duration
 }
 
 func gcCommand(g *globals) *cobra.Command {
@@ -45,6 +47,7 @@ them may follow.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
+	databaseFlag(cmd, &c.database)
 	blobsFlag(cmd, &c.blobs)
 	flags.BoolVar(&c.dry, "dry-run", false, "list what would be removed, without removing it")
 	flags.DurationVar(&c.grace, "grace", app.DefaultGrace, "keep bytes stored within this time")
@@ -95,7 +98,10 @@ func (c gcOptions) collect(cmd *cobra.Command, g *globals) (app.Collected, error
 		return c.ask(cmd, g)
 	}
 	g.server = localServer // a login elsewhere is not meant
-	_, err := os.Stat(filepath.Join(c.data, databaseFile))
+	var err error
+	if c.database == "" {
+		_, err = os.Stat(filepath.Join(c.data, databaseFile))
+	}
 	if err != nil && cmd.Flags().Changed("data") {
 		return app.Collected{}, usageError{fmt.Errorf("--data %s: there is no database in it", c.data)}
 	}
@@ -103,8 +109,8 @@ func (c gcOptions) collect(cmd *cobra.Command, g *globals) (app.Collected, error
 		return c.ask(cmd, g)
 	}
 	report, err := c.directly(cmd, g)
-	if errors.Is(err, errInUse) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "artel: a server uses %s; asking %s\n", c.data, g.server)
+	if errors.Is(err, errInUse) || c.database != "" && artel.KindOf(err) == artel.Conflict {
+		fmt.Fprintf(cmd.ErrOrStderr(), "artel: a server uses this data; asking %s\n", g.server)
 		return c.ask(cmd, g)
 	}
 	return report, err
@@ -116,7 +122,7 @@ func (c gcOptions) directly(cmd *cobra.Command, g *globals) (app.Collected, erro
 	if err != nil {
 		return app.Collected{}, err
 	}
-	conf.blobs = c.blobs
+	conf.blobs, conf.database = c.blobs, c.database
 	o := serverOptions{data: c.data, config: conf, log: newLog(conf)}
 	s := &server{config: conf, log: o.log}
 	defer s.shut()
@@ -126,7 +132,7 @@ func (c gcOptions) directly(cmd *cobra.Command, g *globals) (app.Collected, erro
 	}
 	a, err := app.New(app.Config{
 		Store: db, Blobs: blobs, Notifier: event.NewNotifier(), Services: model.NewRegistry(nil, ""),
-		Files: app.FileOptions{Alone: o.checkAlone, Retention: conf.retention()}, Options: app.Options{SpoolDir: o.spoolDir(), Log: o.log},
+		Files: app.FileOptions{Alone: func() error { return s.checkAlone(o) }, Retention: conf.retention()}, Options: app.Options{SpoolDir: o.spoolDir(), Log: o.log},
 	})
 	if err != nil {
 		return app.Collected{}, err

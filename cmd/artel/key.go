@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -10,13 +11,47 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
 )
 
-// signingKey reads the key that signs file URLs, or creates one. Only its owner
+// signingKey returns the key that signs addresses: that of the data directory, or of the
+// database that several machines can serve.
+func (o serverOptions) signingKey(ctx context.Context, db store.Store) ([]byte, error) {
+	if o.config.database == "" {
+		return keyInFile(filepath.Join(o.data, "signing.key"))
+	}
+	return sharedKey(ctx, db)
+}
+
+// sharedKey returns the key in a database. The first server makes it.
+func sharedKey(ctx context.Context, db store.Store) (key []byte, err error) {
+	const id = "signing"
+	err = db.People().Update(ctx, func(tx store.PeopleTx) error {
+		e, err := tx.Entries.Get(store.SharedKey, id)
+		if err == nil {
+			key = e.Secrets
+			return nil
+		}
+		if artel.KindOf(err) != artel.NotFound {
+			return err
+		}
+		key = make([]byte, keyBytes)
+		_, _ = rand.Read(key) // never fails
+		now := time.Now()
+		return tx.Entries.Create(store.Entry{Kind: store.SharedKey, ID: id, Fields: []byte("{}"), Secrets: key, CreatedAt: now, UpdatedAt: now})
+	})
+	if err == nil && len(key) != keyBytes {
+		err = artel.Errorf(artel.Invalid, "serve", "database", "the key that signs addresses has %d bytes, want %d", len(key), keyBytes)
+	}
+	return key, err
+}
+
+// keyInFile reads the key that signs file URLs, or creates one. Only its owner
 // can read the file; removing it invalidates all signed URLs at the next start.
-func signingKey(path string) ([]byte, error) {
+func keyInFile(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return newSigningKey(path)

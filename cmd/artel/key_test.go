@@ -15,14 +15,14 @@ import (
 
 func TestSigningKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signing.key")
-	key, err := signingKey(path)
+	key, err := keyInFile(path)
 	if err != nil || len(key) != keyBytes {
 		t.Fatalf("got %d bytes, %v", len(key), err)
 	}
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	again, err := signingKey(path)
+	again, err := keyInFile(path)
 	if err != nil || !bytes.Equal(again, key) {
 		t.Errorf("the key does not last: %v", err)
 	}
@@ -36,14 +36,14 @@ func TestSigningKey(t *testing.T) {
 		if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := signingKey(path); artel.KindOf(err) != artel.Invalid || !strings.Contains(err.Error(), path) {
+		if _, err := keyInFile(path); artel.KindOf(err) != artel.Invalid || !strings.Contains(err.Error(), path) {
 			t.Errorf("%q: got %v", damaged, err)
 		}
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if other, err := signingKey(path); err != nil || bytes.Equal(other, key) {
+	if other, err := keyInFile(path); err != nil || bytes.Equal(other, key) {
 		t.Errorf("removing it did not end what was signed: %v", err)
 	}
 	// A link: what it leads to keeps its mode.
@@ -51,13 +51,13 @@ func TestSigningKey(t *testing.T) {
 	if err := errors.Join(os.WriteFile(foreign, []byte(strings.Repeat("ab", keyBytes)), 0o600), os.Chmod(foreign, 0o644), os.Symlink(foreign, link)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := signingKey(link); artel.KindOf(err) != artel.Invalid || !strings.Contains(err.Error(), "remove it") {
+	if _, err := keyInFile(link); artel.KindOf(err) != artel.Invalid || !strings.Contains(err.Error(), "remove it") {
 		t.Errorf("a link: got %v", err)
 	}
 	if info, err := os.Stat(foreign); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("the mode of another file is changed: %v, %v", info.Mode(), err)
 	}
-	if _, err := signingKey(filepath.Join(path, "no", "folder")); artel.KindOf(err) != artel.Unavailable {
+	if _, err := keyInFile(filepath.Join(path, "no", "folder")); artel.KindOf(err) != artel.Unavailable {
 		t.Errorf("got %v", err)
 	}
 }

@@ -387,7 +387,7 @@ func (m *matrixBench) cell(r endpoint, v *visitor, ofGateway bool) string {
 // expire sets the end of a token into the past.
 func (m *matrixBench) expire(id string) {
 	m.t.Helper()
-	db, err := sql.Open("sqlite", m.server.database)
+	db, err := sql.Open("sqlite", filepath.Join(m.data, databaseFile))
 	if err != nil {
 		m.t.Fatal(err)
 	}

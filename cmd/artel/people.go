@@ -242,20 +242,20 @@ func usersRemoveCommand(g *globals) *cobra.Command {
 }
 
 func usersRecoverCommand(g *globals) *cobra.Command {
-	var data string
+	var data, database string
 	cmd := &cobra.Command{
 		Use: "recover EMAIL", Short: "Print where a user sets a password, from the data directory of a stopped server", Args: usage(cobra.ExactArgs(1)),
 		Long: `Prints the path at which a user sets a new password, for an administrator who has
 forgotten it and whom no other can invite again. The server has to be stopped.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := os.Stat(filepath.Join(data, databaseFile)); err != nil {
+			if _, err := os.Stat(filepath.Join(data, databaseFile)); err != nil && database == "" {
 				return usageError{fmt.Errorf("--data %s: there is no database in it", data)}
 			}
 			conf, err := loadConfig(g.config)
 			if err != nil {
 				return err
 			}
-			conf.blobs = os.Getenv(blobsVariable)
+			conf.blobs, conf.database = os.Getenv(blobsVariable), database
 			s := &server{config: conf, log: newLog(conf)}
 			defer s.shut()
 			db, _, err := s.openData(cmd.Context(), serverOptions{data: data, config: conf, log: s.log})
@@ -280,6 +280,7 @@ forgotten it and whom no other can invite again. The server has to be stopped.`,
 			return g.print(cmd, map[string]string{"path": path}, func(w printer) { w.line(path) })
 		},
 	}
+	databaseFlag(cmd, &database)
 	cmd.Flags().StringVar(&data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
 	return cmd
 }

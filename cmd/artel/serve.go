@@ -29,7 +29,8 @@ const (
 )
 
 func serveCommand(g *globals) *cobra.Command {
-	var data, scenario, format, blobs, bus string
+	var data, database, scenario, format, blobs string
+	var shared replica
 	var standby bool
 	var at binding
 	cmd := &cobra.Command{
@@ -71,7 +72,10 @@ configuration. Without any, the built-in demo answers.`,
 				conf.running = ""
 				log.Warn("commands in other folders cannot find this server without --server: there is no configuration directory", "err", err)
 			}
-			conf.blobs, conf.bus = blobs, bus
+			conf.blobs, conf.database, conf.replica = blobs, database, shared
+			if err := shared.check(conf, standby); err != nil {
+				return err
+			}
 			o := serverOptions{data: data, config: conf, demoDelay: demoDelay, standby: standby, log: log, access: who}
 			if scenario != "" {
 				if o.scenario, err = readScenario(scenario); err != nil {
@@ -90,9 +94,10 @@ configuration. Without any, the built-in demo answers.`,
 	cmd.Flags().BoolVar(&at.noAuth, "no-auth", false, "need no login, although there are users")
 	cmd.Flags().BoolVar(&at.know, "i-know-that-anyone-can-read-and-write", false, "allow --no-auth on addresses that other machines reach")
 	cmd.Flags().StringVar(&data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
+	databaseFlag(cmd, &database)
 	blobsFlag(cmd, &blobs)
-	busFlag(cmd, &bus)
-	cmd.Flags().BoolVar(&standby, "standby", false, "wait until the server that uses the data directory ends, then take over its runs")
+	replicaFlags(cmd, &shared)
+	cmd.Flags().BoolVar(&standby, "standby", false, "wait until the server that uses the data directory or the database ends, then take over its runs")
 	cmd.Flags().StringVar(&format, "log", "", "format of the log on standard error: json or text (default json, or log.format of the configuration)")
 	cmd.Flags().StringVar(&scenario, "scenario", "", "answer with this scenario file in the demo")
 	return cmd

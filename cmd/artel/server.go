@@ -49,11 +49,11 @@ import (
 type server struct {
 	app       *app.App
 	handler   http.Handler
-	database  string      // path of the database file
-	opened    os.FileInfo // of that file when it was opened
-	purged    atomic.Bool // deletions were made final since the last garbage collection
+	watch     func(context.Context) error // returns why the database is no longer this server's; nil when the context ends
+	purged    atomic.Bool                 // deletions were made final since the last garbage collection
 	services  *model.Registry
 	blobs     blob.Store
+	user      string // of the folder of blobs, see [usersFile]
 	public    string // origin of presigned URLs of blobs; "": there are none
 	health    *health.Checker
 	metrics   *metrics.Metrics
@@ -143,7 +143,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	engine := pdf.New(pdf.Options{CacheDir: o.pdfDir()})
 	s.close = append(s.close, engine.Close)
 	s.services.Learned().Use(openMarks(o.data, true, s.log))
-	key, err := signingKey(filepath.Join(o.data, "signing.key"))
+	key, err := o.signingKey(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		Access: o.access, UserLimits: o.config.Limits.userLimits(), UserRuns: o.config.Limits.User.Runs, OnUsage: metrics.Usage(s.metrics), OnRun: s.onRun,
 		Stored: app.Stored{Secrets: secrets, HTTP: s.http, Files: o.config.fileTools(), OnSecrets: func(err error) { s.health.Set(health.Secrets, err) }},
 		Files: app.FileOptions{
-			Key: key, PublicBase: o.config.Files.PublicBase, Presign: s.public != "", Retention: o.config.retention(), Alone: o.checkAlone, ServiceFiles: uploads,
+			Key: key, PublicBase: o.config.Files.PublicBase, Presign: s.public != "", Retention: o.config.retention(), Alone: func() error { return s.checkAlone(o) }, ServiceFiles: uploads,
 			Shown: tool.Shown{Bytes: o.config.Files.InlineLimit, Characters: o.config.Files.ModelLimit},
 		},
 		Web: fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
@@ -199,7 +199,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if pool != nil {
 		s.connect(ctx, pool)
 	}
-	if n, err := s.app.Recover(ctx, true); err != nil {
+	if n, err := s.app.Recover(ctx, o.alone()); err != nil {
 		return err
 	} else if n > 0 {
 		s.log.Info("runs of a stopped server were resumed", "runs", n)
@@ -301,7 +301,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	wg.Go(func() { s.reap(background) })
 	wg.Go(func() { s.metrics.CountBlobs(background, s.blobs, s.log) })
 	gone := make(chan error, 1)
-	wg.Go(func() { gone <- s.watchData(background) })
+	wg.Go(func() { gone <- s.watch(background) })
 	failed := make(chan error, 2)
 	if s.tls == nil {
 		wg.Go(func() { failed <- h.Serve(l) })
@@ -368,9 +368,9 @@ func (w httpErrors) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watchData returns an error if the database file is no longer at its path:
+// watchFile returns an error if the database file is no longer the one that was opened:
 // writes to it would be lost. It returns nil when ctx ends.
-func (s *server) watchData(ctx context.Context) error {
+func watchFile(ctx context.Context, path string, opened os.FileInfo) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -379,11 +379,15 @@ func (s *server) watchData(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if now, err := os.Stat(s.database); err != nil && !errors.Is(err, os.ErrPermission) || err == nil && !os.SameFile(s.opened, now) {
-			return artel.Errorf(artel.Unavailable, "serve", s.database, "the database was moved or removed while it was open; the server stops, because writes would be lost")
+		if now, err := os.Stat(path); err != nil && !errors.Is(err, os.ErrPermission) || err == nil && !os.SameFile(opened, now) {
+			return artel.Errorf(artel.Unavailable, "serve", path, "the database was moved or removed while it was open; the server stops, because writes would be lost")
 		}
 	}
 }
+
+// alone reports that nobody else can work on the runs of the database. A server that has lost
+// one of PostgreSQL may not have noticed it yet; its leases end.
+func (o serverOptions) alone() bool { return o.config.database == "" }
 
 // recoverEvery is how often abandoned runs are resumed.
 const recoverEvery = 2 * time.Second
@@ -391,6 +395,7 @@ const recoverEvery = 2 * time.Second
 // resumeRuns resumes runs whose end could not be stored, so that their
 // conversations are unlocked.
 func (s *server) resumeRuns(ctx context.Context) {
+	alone := serverOptions{config: s.config}.alone()
 	tick := time.NewTicker(recoverEvery)
 	defer tick.Stop()
 	for {
@@ -399,7 +404,7 @@ func (s *server) resumeRuns(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		_, err := s.app.Recover(ctx, true)
+		_, err := s.app.Recover(ctx, alone)
 		if ctx.Err() != nil {
 			return
 		}

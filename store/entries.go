@@ -15,7 +15,7 @@ const (
 	ServiceEntry   EntryKind = "service"    // of a model
 	MCPServerEntry EntryKind = "mcp_server" // with tools
 	HTTPToolEntry  EntryKind = "http_tool"
-	SharedKey      EntryKind = "key" // a secret that the servers of a database share; nobody configures it
+	SharedKey      EntryKind = "key" // a secret that the servers of a database share, and that is made by the first of them
 )
 
 // Entries stores what administrators configure while the server runs.

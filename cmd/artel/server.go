@@ -385,7 +385,7 @@ func watchFile(ctx context.Context, path string, opened os.FileInfo) error {
 	}
 }
 
-// alone reports that nobody else can work on the runs of the database. A server that has lost
+// alone reports that no other server can work on the runs of the database. A server that has lost
 // one of PostgreSQL may not have noticed it yet; its leases end.
 func (o serverOptions) alone() bool { return o.config.database == "" }
 

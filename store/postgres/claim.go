@@ -44,7 +44,7 @@ func Check(ctx context.Context, address string) error {
 }
 
 // A Claim says which servers use a database: one alone, of which what it keeps in memory is
-// true, since nobody else writes, or several that share it. It is a lock of a connection of its
+// true, since no other process writes, or several that share it. It is a lock of a connection of its
 // own, which ends with the process. Begin with [Take], before [Open], whose migrations are for
 // those who use the database.
 type Claim struct {

@@ -51,6 +51,10 @@ func run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println()
+	if err := wakes(ctx); err != nil {
+		return err
+	}
+	fmt.Println()
 	return buckets(ctx, dir, program)
 }
 
@@ -166,7 +170,7 @@ func drain(r io.ReadCloser, want int) error {
 	return err
 }
 
-func median(all []float64) float64 {
+func median[T float64 | time.Duration](all []T) T {
 	slices.Sort(all)
 	return all[len(all)/2]
 }

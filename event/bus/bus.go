@@ -2,7 +2,8 @@
 
 // Package bus implements [event.Notifier] for several processes.
 //
-// Begin with [New] and a [Transport]; [Connect] makes the one of NATS.
+// Begin with [New] and a [Transport]; [Connect] makes the one of NATS, and store/postgres has one that
+// needs nothing but the database.
 //
 // Each process has an [event.LocalNotifier] for its own listeners, and publishes the
 // same under a subject of the conversation. A process subscribes to that

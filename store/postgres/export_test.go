@@ -2,7 +2,15 @@
 
 package postgres
 
-import "time"
+import (
+	"log/slog"
+	"time"
+)
 
 // SetPatience sets how long the outcome of a commit is asked for.
 func SetPatience(s *Store, d time.Duration) { s.patience = d }
+
+// NewBusDeaf is [NewBus] with another time until a connection that hears nothing is made again.
+func NewBusDeaf(address string, log *slog.Logger, deaf time.Duration) (*Bus, error) {
+	return newBus(address, log, deaf)
+}

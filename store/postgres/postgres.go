@@ -16,6 +16,8 @@
 //
 // Text may hold zero bytes, which are stored escaped. Ids and names are indexed, and so
 // limited to about 2,700 bytes together.
+//
+// [NewBus] carries messages between these processes, by LISTEN and NOTIFY.
 package postgres
 
 import (
@@ -92,9 +94,7 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
-	// A connection to a host that is gone ends after half a minute.
-	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4}}
-	config.ConnConfig.DialFunc = dialer.DialContext
+	config.ConnConfig.DialFunc = dialer().DialContext
 	subject := config.ConnConfig.Host + "/" + config.ConnConfig.Database
 	if err := migrate(ctx, config.ConnConfig, subject); err != nil {
 		return nil, failure(op, subject, err)

@@ -33,6 +33,7 @@ type Server struct {
 	Address string // of a database, as for [postgres.Open]
 	process *exec.Cmd
 	dir     string
+	launch  func() error // starts the process
 }
 
 // Start returns a server that ends with [Server.Stop]. Its durability is switched off,
@@ -99,41 +100,65 @@ func (s *Server) start(programs string, settings []string) error {
 	if out, err := command("initdb", "-D", data, "-U", "artel", "-A", "trust", "--locale=C.UTF-8", "-E", "UTF8", "--no-sync").CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
-	log, err := os.Create(filepath.Join(s.dir, "log"))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Close() }()
 	args := []string{"-D", data, "-k", s.dir}
 	for _, s := range append([]string{
 		"listen_addresses=", "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=400", "autovacuum=off", "shared_buffers=64MB", "deadlock_timeout=50ms",
 	}, settings...) {
 		args = append(args, "-c", s)
 	}
-	c := command("postgres", args...)
-	c.Stdout, c.Stderr = log, log
-	if err := c.Start(); err != nil {
-		return err
-	}
-	s.process = c
 	s.Address = "postgres://artel@/postgres?" + url.Values{"host": {s.dir}}.Encode()
+	s.launch = func() error {
+		log, err := os.Create(filepath.Join(s.dir, "log"))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = log.Close() }()
+		c := command("postgres", args...)
+		c.Stdout, c.Stderr = log, log
+		if err := c.Start(); err != nil {
+			return err
+		}
+		s.process = c
+		return s.wait(log.Name())
+	}
+	return s.launch()
+}
+
+// wait returns when the server answers.
+func (s *Server) wait(log string) error {
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		err := s.Exec(context.Background(), "SELECT 1")
 		if err == nil {
 			return nil
 		}
 		if time.Now().After(end) {
-			text, _ := os.ReadFile(log.Name())
+			text, _ := os.ReadFile(log)
 			return fmt.Errorf("PostgreSQL does not start: %w: %s", err, text)
 		}
 	}
 }
 
+// Restart ends the server and all its connections, calls meanwhile, and starts it again. What was
+// committed is kept. It reports false, and does nothing, if the server is not one of the test.
+func (s *Server) Restart(meanwhile func()) (bool, error) {
+	if s.process == nil {
+		return false, nil
+	}
+	s.end(syscall.SIGINT)
+	meanwhile()
+	return true, s.launch()
+}
+
+// end ends the process and its children: in order by SIGINT, at once by SIGQUIT.
+func (s *Server) end(signal syscall.Signal) {
+	_ = s.process.Process.Signal(signal)
+	_ = s.process.Wait()
+}
+
 // Stop ends the server and removes its data.
 func (s *Server) Stop() {
 	if s.process != nil {
-		_ = s.process.Process.Signal(syscall.SIGQUIT) // ends its children, too
-		_ = s.process.Wait()
+		s.end(syscall.SIGQUIT)
 	}
 	if s.dir != "" {
 		_ = os.RemoveAll(s.dir)

@@ -188,6 +188,11 @@ func (x *execution) closeNotes(tx store.Tx) error {
 			said = true
 		case noteCompaction:
 			compact = true
+		case noteStop:
+			n.Open = false
+			if err := tx.Notes.Put(n); err != nil {
+				return err
+			}
 		case notePermission, noteElicitation:
 			if err := x.closeQuestion(tx, n, artel.ResolvedByEnd); err != nil {
 				return err

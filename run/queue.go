@@ -169,7 +169,7 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 		q.Refs = append(q.Refs, a.MediaPart().Ref)
 	}
 	x.run.State, x.run.Message, x.run.Agent, x.run.Service = artel.RunQueued, message, x.agent.Name, x.service.ID
-	if err := tx.Runs.Create(x.run, store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: c.ID, Until: x.run.StartedAt}); err != nil {
+	if err := tx.Runs.Create(x.run, store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: c.ID, Until: x.runs.leaseNow()}); err != nil {
 		return err
 	}
 	n := store.Note{

@@ -31,7 +31,10 @@ const forever = 100 * 365 * 24 * time.Hour
 // Recover takes over the runs that no process works on, and returns how many
 // those were. With exclusive set, no other process can be working on them.
 func (rs *Runs) Recover(ctx context.Context, exclusive bool) (int, error) {
-	now := rs.config.Now()
+	if err := rs.setClock(ctx); err != nil {
+		return 0, err
+	}
+	now := rs.leaseNow()
 	if exclusive {
 		now = now.Add(forever)
 	}
@@ -105,7 +108,7 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 		if job.run.State == artel.RunQueued {
 			return errQueued
 		}
-		l.Holder, l.Until = rs.holder, rs.config.Now().Add(leaseTime)
+		l.Holder, l.Until = rs.holder, rs.leaseNow().Add(leaseTime)
 		if err := tx.Runs.Renew(l, now); err != nil {
 			return leaseLost(err)
 		}
@@ -124,7 +127,11 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 		if job.clock.Seed, err = seedOf(tx, job.run); err != nil {
 			return err
 		}
-		if unfit = cmp.Or(stopped, job.restore(tx, !released && t.crashes >= maxCrashes)); unfit != nil {
+		asked, err := stopAsked(tx, job.run)
+		if err != nil {
+			return err
+		}
+		if unfit = cmp.Or(stopped, asked, job.restore(tx, !released && t.crashes >= maxCrashes)); unfit != nil {
 			return nil
 		}
 		if job.run.State == artel.RunWaiting { // Permit looks for the answer
@@ -141,7 +148,11 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 	}
 	if unfit != nil {
 		defer rs.unregister(active)
-		return job.finish(active.ctx, artel.RunInterrupted, unfit)
+		state := artel.RunInterrupted
+		if errors.Is(unfit, errCancelled) {
+			state = artel.RunCancelled
+		}
+		return job.finish(active.ctx, state, unfit)
 	}
 	job.ending = nil // the log has moved on
 	rs.config.notifier().Discard(l.Conversation, "")
@@ -194,6 +205,7 @@ func (x *execution) checkLease(tx store.Tx) error {
 // releaseLease lets the next process continue the run at once. The lease names no
 // holder then, so that the next process knows that this one has not crashed.
 func (x *execution) releaseLease(ctx context.Context) {
+	now := x.runs.leaseNow()
 	err := x.retry(ctx, func(tx store.Tx) error {
 		if x.hasPending() { // a whole answer: the next process continues after it
 			if err := x.writePending(tx); err != nil {
@@ -206,7 +218,6 @@ func (x *execution) releaseLease(ctx context.Context) {
 		if err := x.checkLease(tx); err != nil {
 			return err
 		}
-		now := x.config.Now()
 		released := x.lease(now)
 		released.Holder = ""
 		return leaseLost(tx.Runs.Renew(released, now.Add(forever))) // this process holds the lease, whenever that ends

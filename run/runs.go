@@ -28,6 +28,7 @@ import (
 type Runs struct {
 	config *Config
 	holder string // names this process in leases
+	clock  leaseClock
 
 	latest record.Recent
 
@@ -48,6 +49,7 @@ type activeRun struct {
 	done     chan struct{}
 	retrying *artel.Retrying         // of its current model call; guarded by [Runs]
 	progress map[artel.CallID]string // what servers said last of its calls; guarded by [Runs]
+	others   int                     // runs of its owner at work in other processes when it was admitted
 	slot     bool                    // it counts towards [Config.MostRuns]; guarded by [Runs]
 }
 
@@ -227,7 +229,7 @@ type Load struct {
 
 // LoadOf counts the unfinished runs of all owners.
 func LoadOf(ctx context.Context, rs *Runs) (Load, error) {
-	leases, err := rs.config.Store.Overdue(ctx, rs.config.Now().Add(forever))
+	leases, err := rs.config.Store.Overdue(ctx, rs.leaseNow().Add(forever))
 	if err != nil {
 		return Load{}, err
 	}
@@ -265,8 +267,11 @@ func (rs *Runs) Cancel(ctx context.Context, id artel.RunID) (artel.Run, error) {
 	rs.mu.Lock()
 	a := rs.active[id]
 	rs.mu.Unlock()
-	if a == nil || r.State.Final() {
-		return r, artel.Errorf(artel.Conflict, "run.Runs.Cancel", string(id), "the run is not running here; its state is %s", r.State)
+	switch {
+	case r.State.Final():
+		return r, artel.Errorf(artel.Conflict, "run.Runs.Cancel", string(id), "the run has ended: it is %s", r.State)
+	case a == nil:
+		return rs.cancelElsewhere(ctx, r)
 	}
 	a.cancel(errCancelled)
 	select {
@@ -284,6 +289,9 @@ var errRegistered = errors.New("the run is active in this process")
 // but not its end. Of several callers with the same run, only one gets it; the
 // others get errRegistered.
 func (rs *Runs) register(ctx context.Context, id artel.RunID) (*activeRun, error) {
+	if err := rs.knowClock(ctx); err != nil {
+		return nil, err
+	}
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.closed {
@@ -385,7 +393,7 @@ func (x *execution) start(tx store.Tx, c artel.Conversation, message artel.Messa
 	if err := tx.Versions.Claim(c.ID, ids, m.ID); err != nil {
 		return err
 	}
-	if err := x.createRun(tx, now); err != nil {
+	if err := x.createRun(tx); err != nil {
 		return err
 	}
 	if err := artifact.BeginRun(tx, x.run); err != nil {
@@ -405,8 +413,9 @@ func (x *execution) start(tx store.Tx, c artel.Conversation, message artel.Messa
 }
 
 // createRun creates the run with its lease, or activates a queued one.
-func (x *execution) createRun(tx store.Tx, now time.Time) error {
-	lease := x.lease(now.Add(leaseTime))
+func (x *execution) createRun(tx store.Tx) error {
+	from := x.runs.leaseNow()
+	lease := x.lease(from.Add(leaseTime))
 	if x.run.State != artel.RunQueued {
 		return tx.Runs.Create(x.run, lease)
 	}
@@ -414,7 +423,7 @@ func (x *execution) createRun(tx store.Tx, now time.Time) error {
 	if err := tx.Runs.Update(x.run); err != nil {
 		return err
 	}
-	return tx.Runs.Renew(lease, now)
+	return tx.Runs.Renew(lease, from)
 }
 
 // attach resolves attachments to artifacts that are visible on the branch, or

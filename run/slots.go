@@ -23,7 +23,7 @@ func (rs *Runs) takeSlot(a *activeRun, c artel.ConversationID, queued bool) erro
 	if a.slot {
 		return nil
 	}
-	n := 0
+	n := a.others
 	for _, other := range rs.active {
 		if other.slot && artel.OwnerOf(other.ctx) == owner {
 			n++
@@ -43,6 +43,21 @@ func (rs *Runs) takeSlot(a *activeRun, c artel.ConversationID, queued bool) erro
 	}
 	a.slot = true
 	return nil
+}
+
+// atWorkElsewhere returns how many runs of an owner other processes have at work. Two
+// processes that ask at the same time may both start one: the limit is exact within a process.
+func (rs *Runs) atWorkElsewhere(ctx context.Context, owner artel.Owner) (n int, err error) {
+	if rs.config.MostRuns == 0 || !rs.clock.shared() {
+		return 0, nil
+	}
+	leases, err := rs.config.Store.Overdue(ctx, rs.leaseNow().Add(forever))
+	for _, l := range leases {
+		if l.Owner == owner && l.Holder != "" && l.Holder != rs.holder {
+			n++
+		}
+	}
+	return n, err
 }
 
 // keepSlot counts a run that this process takes over, however many are at work.

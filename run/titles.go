@@ -79,7 +79,7 @@ func (x *execution) storeTitle(ctx context.Context, s model.Service, title strin
 		if err != nil {
 			return err
 		}
-		if err := tx.Runs.Create(run, store.Lease{Owner: x.owner, Run: run.ID, Conversation: c.ID, Until: now}); err != nil {
+		if err := tx.Runs.Create(run, store.Lease{Owner: x.owner, Run: run.ID, Conversation: c.ID, Until: x.runs.leaseNow()}); err != nil {
 			return err
 		}
 		told := artel.ConversationTitled{Title: c.Title, Service: s.ID, Usage: usage}

@@ -79,6 +79,11 @@ type Upkeep interface {
 	// before now, oldest first.
 	Overdue(ctx context.Context, now time.Time) ([]Lease, error)
 
+	// Clock returns the time by which all processes go that share the database, as for
+	// their leases; the zero time if they can only be processes of one machine, which
+	// has one clock.
+	Clock(ctx context.Context) (time.Time, error)
+
 	// Purge permanently removes the conversations that were deleted before a
 	// time, with all their rows, and returns their number. It works in many
 	// short transactions, so that other updates can run in between. If it fails

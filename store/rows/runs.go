@@ -159,6 +159,18 @@ func (s Store) Overdue(ctx context.Context, now time.Time) ([]store.Lease, error
 	return leases, err
 }
 
+// Clock implements [store.Store].
+func (s Store) Clock(ctx context.Context) (now time.Time, err error) {
+	const op = "store.Clock"
+	err = s.db.Read(ctx, op, Deployment, func(t *Tx) (err error) {
+		if t.Now != "" {
+			now, err = t.now(op)
+		}
+		return err
+	})
+	return now, err
+}
+
 // free returns Conflict if another run of r's conversation is running or waiting.
 // The index runs_active guarantees the same.
 func (t runs) free(op string, r artel.Run) error {

@@ -27,6 +27,7 @@ type twin struct {
 	store.Store
 	update, view func(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error
 	overdue      func(ctx context.Context, now time.Time) ([]store.Lease, error)
+	clock        func(ctx context.Context) (time.Time, error)
 	purge        func(ctx context.Context, before time.Time) (int, error)
 	digests      func(ctx context.Context) iter.Seq2[store.Use, error]
 	leftovers    func(ctx context.Context, before time.Time, remove bool) ([]store.Leftover, error)
@@ -48,6 +49,8 @@ func (t *twin) View(ctx context.Context, owner artel.Owner, fn func(store.Tx) er
 func (t *twin) Overdue(ctx context.Context, now time.Time) ([]store.Lease, error) {
 	return t.overdue(ctx, now)
 }
+
+func (t *twin) Clock(ctx context.Context) (time.Time, error) { return t.clock(ctx) }
 
 func (t *twin) Purge(ctx context.Context, before time.Time) (int, error) {
 	return t.purge(ctx, before)
@@ -72,7 +75,7 @@ func (t *twin) Blobs() blob.Index { return t.blobs }
 func (t *twin) Close() error { return t.closing() }
 
 func newTwin(s store.Store) *twin {
-	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, purge: s.Purge, digests: s.Digests, leftovers: s.Leftovers, journals: s.Journals, audit: s.Audit, people: s.People(), blobs: s.Blobs(), closing: s.Close}
+	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, clock: s.Clock, purge: s.Purge, digests: s.Digests, leftovers: s.Leftovers, journals: s.Journals, audit: s.Audit, people: s.People(), blobs: s.Blobs(), closing: s.Close}
 }
 
 // nouns breaks what a transaction hands out.

@@ -141,6 +141,17 @@ func runsOverdue(c *check) {
 	c.Same("overdue leases after one was renewed", got, want[1:])
 }
 
+// runsClock: the clock of a store does not go back, if it has one.
+func runsClock(c *check) {
+	var last time.Time
+	for range 3 {
+		now, err := c.s.Clock(c.Context())
+		c.Must("Clock", err)
+		c.Same("Clock goes back", now.Before(last), false)
+		last = now
+	}
+}
+
 func runsWorked(c *check) {
 	l := store.Lease{Owner: me, Conversation: c.conversation(), Holder: "p", Until: c.at(10), Worked: time.Minute}
 	r, err := c.run(me, l.Conversation, artel.RunRunning, l)

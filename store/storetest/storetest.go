@@ -85,6 +85,7 @@ func clauses() []clause {
 		{"runs/lease", runsLease},
 		{"runs/usage", runsUsage},
 		{"runs/overdue", runsOverdue},
+		{"runs/clock", runsClock},
 		{"runs/worked", runsWorked},
 		{"events/round trip", eventsRoundTrip},
 		{"events/numbers", eventsNumbers},

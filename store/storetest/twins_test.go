@@ -340,6 +340,13 @@ func twins() map[string]func(*twin) {
 				return slices.DeleteFunc(leases, func(l store.Lease) bool { return l.Owner != me }), err
 			}
 		},
+		"runs/clock": func(t *twin) { // it goes back
+			now := time.Now()
+			t.clock = func(context.Context) (time.Time, error) {
+				now = now.Add(-time.Second)
+				return now, nil
+			}
+		},
 		"runs/worked": nouns(func(tx *store.Tx) { // as if each holder began anew
 			real := tx.Runs
 			tx.Runs = brokenRuns{Runs: real, renew: func(l store.Lease, now time.Time) error {

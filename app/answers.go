@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
 )
 
@@ -15,6 +16,12 @@ type Answers struct{ core *core }
 
 // KeepAnswers is how long an answer is remembered.
 const KeepAnswers = 24 * time.Hour
+
+// Lock keeps other requests of the user with key waiting, also those to other processes with
+// the same database.
+func (as *Answers) Lock(ctx context.Context, key string) (unlock func(), err error) {
+	return as.core.store.Lock(ctx, "answer/"+string(artel.OwnerOf(ctx))+"/"+key) // ids of owners have no slash
+}
 
 // Find returns the answer to key; kind NotFound where there is none.
 func (as *Answers) Find(ctx context.Context, key string) (a store.Answer, err error) {

@@ -89,7 +89,7 @@ func New(a *app.App, o Options) http.Handler {
 // newServer registers all operations of the API.
 func newServer(a *app.App, o Options) *server {
 	mux := http.NewServeMux()
-	f := &server{app: a, api: humago.New(mux, config(o.Version)), mux: mux, o: o, keyLocks: newKeyLocks()}
+	f := &server{app: a, api: humago.New(mux, config(o.Version)), mux: mux, o: o}
 	f.api.UseMiddleware(knownQuery)
 	f.conversations()
 	f.runs()
@@ -134,7 +134,6 @@ type server struct {
 	api      huma.API
 	mux      *http.ServeMux
 	o        Options
-	keyLocks *keyLocks
 
 	frames frameCache
 }

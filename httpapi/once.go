@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"sync"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
@@ -33,7 +32,10 @@ func once[T any](ctx context.Context, f *server, key string, request any, do fun
 		return out, err
 	}
 	digest := artel.NewDigest(sha256.Sum256(encoded))
-	unlock := f.keyLocks.lock(string(artel.OwnerOf(ctx)) + "\x00" + key) // owners do not wait for each other
+	unlock, err := f.app.Answers.Lock(ctx, key)
+	if err != nil {
+		return out, err
+	}
 	defer unlock()
 	before, err := f.app.Answers.Find(ctx, key)
 	switch {
@@ -56,37 +58,4 @@ func once[T any](ctx context.Context, f *server, key string, request any, do fun
 		f.o.Log.WarnContext(ctx, "an answer could not be remembered for its idempotency key", "err", err)
 	}
 	return out, nil
-}
-
-// keyLocks serialise the requests with one key.
-type keyLocks struct {
-	mu    sync.Mutex
-	locks map[string]*keyLock
-}
-
-type keyLock struct {
-	sync.Mutex
-	users int
-}
-
-func newKeyLocks() *keyLocks { return &keyLocks{locks: map[string]*keyLock{}} }
-
-func (l *keyLocks) lock(key string) (unlock func()) {
-	l.mu.Lock()
-	k := l.locks[key]
-	if k == nil {
-		k = &keyLock{}
-		l.locks[key] = k
-	}
-	k.users++
-	l.mu.Unlock()
-	k.Lock()
-	return func() {
-		k.Unlock()
-		l.mu.Lock()
-		if k.users--; k.users == 0 {
-			delete(l.locks, key)
-		}
-		l.mu.Unlock()
-	}
 }

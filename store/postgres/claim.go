@@ -80,6 +80,7 @@ func Take(ctx context.Context, address string, o TakeOptions) (*Claim, error) {
 	}
 	config := pool.ConnConfig
 	config.RuntimeParams["application_name"] = "artel-claim"
+	noticeDeath(config.RuntimeParams)
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = 10 * time.Second
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store/postgres"
+	"github.com/artelhq/artel/store/postgres/postgrestest"
 )
 
 // TestClaims: one process at a time serves a database, the next one waits for it, and one that
@@ -93,4 +94,51 @@ func TestSharedClaims(t *testing.T) {
 	if _, err := postgres.Take(t.Context(), address, postgres.TakeOptions{}); artel.KindOf(err) != artel.Conflict {
 		t.Errorf("one that would be alone: %v", err)
 	}
+}
+
+// TestLocks: a lock of a name keeps out the other process, until it is released or its
+// connection ends.
+func TestLocks(t *testing.T) {
+	address := server.Schema(t)
+	a, b := postgrestest.Open(t, address), postgrestest.Open(t, address)
+	release, err := a.Lock(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan func())
+	take := func() {
+		release, err := b.Lock(t.Context(), "x")
+		if err != nil {
+			t.Error(err)
+		}
+		got <- release
+	}
+	go take()
+	admin, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(t.Context())
+	const waits = " FROM pg_locks l JOIN pg_stat_activity USING (pid) WHERE application_name = 'artel-locks' AND locktype = 'advisory' AND classid::bigint << 32 | objid::bigint = hashtextextended(current_schema() || '/lock/x', 0)"
+	for waiting := 0; waiting == 0; {
+		if err := admin.QueryRow(t.Context(), "SELECT count(*)"+waits+" AND NOT granted").Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-got:
+		t.Fatal("both have it")
+	default:
+	}
+	release()
+	(<-got)()
+	if release, err = a.Lock(t.Context(), "x"); err != nil { // its connection ends
+		t.Fatal(err)
+	}
+	go take()
+	if _, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(l.pid)"+waits+" AND granted"); err != nil {
+		t.Fatal(err)
+	}
+	(<-got)()
+	release()
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -141,7 +142,11 @@ func (c *conn) BeforeLock(owner artel.Owner, conversation artel.ConversationID) 
 	if c.locks == nil {
 		c.locks = map[conversationKey]func(){}
 	}
-	c.locks[key] = c.store.locks.lock(c.ctx, key, c.pooled != nil || len(c.locks) > 0)
+	wait := time.Duration(0)
+	if c.pooled != nil || len(c.locks) > 0 {
+		wait = lockWait
+	}
+	c.locks[key] = c.store.locks.Lock(c.ctx, key, wait)
 }
 
 // end gives the connection and the locks back.

@@ -50,7 +50,8 @@ type Store struct {
 	dialect    *rows.Dialect
 	lineage    *rows.Lineage
 	statements sync.Map // by query: statement
-	locks      conversationLocks
+	locks      rows.Locks[conversationKey]
+	lockers    *pgxpool.Pool // for [Store.Lock]
 	patience   time.Duration // how long the outcome of a commit is asked for
 
 	mu     sync.Mutex // guards closed and calls.Add
@@ -103,7 +104,12 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, failure(op, subject, err)
 	}
-	s := &Store{pool: pool, dialect: dialect(), lineage: &rows.Lineage{}, locks: conversationLocks{all: map[conversationKey]*conversationLock{}}, patience: patience}
+	lockers, err := lockPool(ctx, config)
+	if err != nil {
+		pool.Close()
+		return nil, failure(op, subject, err)
+	}
+	s := &Store{pool: pool, lockers: lockers, dialect: dialect(), lineage: &rows.Lineage{}, patience: patience}
 	s.Store = rows.New(transactions{s})
 	return s, nil
 }
@@ -129,6 +135,7 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.calls.Wait()
 	s.pool.Close()
+	s.lockers.Close()
 	return nil
 }
 

@@ -94,10 +94,13 @@ type Place struct{ Conversation, Message int64 }
 const Deployment artel.Owner = ""
 
 // A Store implements [store.Store] except for Close.
-type Store struct{ db DB }
+type Store struct {
+	db    DB
+	locks *Locks[string]
+}
 
 // New returns a store of db.
-func New(db DB) Store { return Store{db} }
+func New(db DB) Store { return Store{db, &Locks[string]{}} }
 
 // View implements [store.Store].
 func (s Store) View(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {

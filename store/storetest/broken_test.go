@@ -27,6 +27,7 @@ type twin struct {
 	store.Store
 	update, view func(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error
 	overdue      func(ctx context.Context, now time.Time) ([]store.Lease, error)
+	lock         func(ctx context.Context, name string) (func(), error)
 	clock        func(ctx context.Context) (time.Time, error)
 	purge        func(ctx context.Context, before time.Time) (int, error)
 	digests      func(ctx context.Context) iter.Seq2[store.Use, error]
@@ -52,6 +53,8 @@ func (t *twin) Overdue(ctx context.Context, now time.Time) ([]store.Lease, error
 
 func (t *twin) Clock(ctx context.Context) (time.Time, error) { return t.clock(ctx) }
 
+func (t *twin) Lock(ctx context.Context, name string) (func(), error) { return t.lock(ctx, name) }
+
 func (t *twin) Purge(ctx context.Context, before time.Time) (int, error) {
 	return t.purge(ctx, before)
 }
@@ -75,7 +78,7 @@ func (t *twin) Blobs() blob.Index { return t.blobs }
 func (t *twin) Close() error { return t.closing() }
 
 func newTwin(s store.Store) *twin {
-	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, clock: s.Clock, purge: s.Purge, digests: s.Digests, leftovers: s.Leftovers, journals: s.Journals, audit: s.Audit, people: s.People(), blobs: s.Blobs(), closing: s.Close}
+	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, clock: s.Clock, lock: s.Lock, purge: s.Purge, digests: s.Digests, leftovers: s.Leftovers, journals: s.Journals, audit: s.Audit, people: s.People(), blobs: s.Blobs(), closing: s.Close}
 }
 
 // nouns breaks what a transaction hands out.

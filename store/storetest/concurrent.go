@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -366,4 +367,41 @@ func purgeBesideWriters(c *check) {
 	for _, f := range gone {
 		c.absent("purged beside writers", f, "gone")
 	}
+}
+
+// locks has several at once take one lock of a name.
+func locks(c *check) {
+	inside, most := 0, 0 // the race detector looks whether they are guarded
+	c.together(8, func(int, store.Store) error {
+		for range 3 {
+			release, err := c.s.Lock(c.Context(), "name "+awkward)
+			if err != nil {
+				return err
+			}
+			inside++
+			runtime.Gosched()
+			most = max(most, inside)
+			inside--
+			release()
+		}
+		return nil
+	})
+	c.Same("the most holders of a lock at a time", most, 1)
+	release, err := c.s.Lock(c.Context(), "a")
+	c.Must("Lock", err)
+	other, err := c.s.Lock(c.Context(), "b")
+	c.Must("Lock of another name", err)
+	ctx, cancel := context.WithCancel(c.Context())
+	waited := make(chan error)
+	go func() {
+		_, err := c.s.Lock(ctx, "a")
+		waited <- err
+	}()
+	cancel()
+	c.Kind("Lock whose context has ended", <-waited, artel.Canceled)
+	other()
+	release()
+	release, err = c.s.Lock(c.Context(), "a")
+	c.Must("Lock after that", err)
+	release()
 }

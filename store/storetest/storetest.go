@@ -95,6 +95,7 @@ func clauses() []clause {
 		{"events/milestones", eventsMilestones},
 		{"answers/round trip", answersRoundTrip},
 		{"answers/prune", answersPrune},
+		{"locks", locks},
 		{"renditions/round trip", renditionsRoundTrip},
 		{"renditions/replace", renditionsReplace},
 		{"renditions/delete", renditionsDelete},

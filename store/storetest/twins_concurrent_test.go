@@ -5,6 +5,7 @@ package storetest
 import (
 	"context"
 	"iter"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,6 +68,12 @@ func concurrentTwins() map[string]func(*twin) {
 				return unlessConflict(real.Renew(l, now))
 			}}
 		}),
+		"locks": func(t *twin) { // a new one for each call
+			var n atomic.Int64
+			t.lock = func(ctx context.Context, name string) (func(), error) {
+				return t.Store.Lock(ctx, name+strconv.FormatInt(n.Add(1), 10))
+			}
+		},
 		"concurrent/answer": nouns(func(tx *store.Tx) { tx.Answers = everyAnswer{tx.Answers} }),
 		"concurrent/active run": nouns(func(tx *store.Tx) {
 			real := tx.Runs

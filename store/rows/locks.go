@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rows
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Locks are locks of one process, by key. The zero value is ready to use. It is safe for
+// concurrent use.
+type Locks[K comparable] struct {
+	mu  sync.Mutex
+	all map[K]*lock
+}
+
+// A lock is free while its channel has a value.
+type lock struct {
+	free  chan struct{}
+	users int // that hold it or wait for it
+}
+
+// Lock waits for a lock, and returns the function that releases it; nil if the context has
+// ended, or if it has waited for a while that is not 0.
+func (ls *Locks[K]) Lock(ctx context.Context, key K, wait time.Duration) (release func()) {
+	ls.mu.Lock()
+	if ls.all == nil {
+		ls.all = map[K]*lock{}
+	}
+	l := ls.all[key]
+	if l == nil {
+		l = &lock{free: make(chan struct{}, 1)}
+		l.free <- struct{}{}
+		ls.all[key] = l
+	}
+	l.users++
+	ls.mu.Unlock()
+	leave := func() {
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(ls.all, key)
+		}
+	}
+	var late <-chan time.Time
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-l.free:
+		return func() {
+			l.free <- struct{}{}
+			leave()
+		}
+	case <-late:
+	case <-ctx.Done():
+	}
+	leave()
+	return nil
+}
+
+// Lock implements [store.Locker] for the goroutines of this process.
+func (s Store) Lock(ctx context.Context, name string) (release func(), err error) {
+	const op = "store.Lock"
+	if err := checkText(op, "", name); err != nil {
+		return nil, err
+	}
+	if release = s.locks.Lock(ctx, name, 0); release == nil {
+		return nil, Canceled(op, ctx.Err())
+	}
+	return release, nil
+}

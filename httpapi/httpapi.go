@@ -130,10 +130,10 @@ func newServer(a *app.App, o Options) *server {
 
 // A server has what the handlers share.
 type server struct {
-	app      *app.App
-	api      huma.API
-	mux      *http.ServeMux
-	o        Options
+	app *app.App
+	api huma.API
+	mux *http.ServeMux
+	o   Options
 
 	frames frameCache
 }

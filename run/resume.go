@@ -152,7 +152,7 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 		if errors.Is(unfit, errCancelled) {
 			state = artel.RunCancelled
 		}
-		return job.finish(active.ctx, state, unfit)
+		return job.finish(context.WithoutCancel(active.ctx), state, unfit)
 	}
 	job.ending = nil // the log has moved on
 	rs.config.notifier().Discard(l.Conversation, "")

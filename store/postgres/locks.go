@@ -63,7 +63,7 @@ func (s *Store) Lock(ctx context.Context, name string) (release func(), err erro
 	if err != nil {
 		return nil, connecting(op, err)
 	}
-	if _, err := c.Exec(ctx, "SELECT pg_advisory_lock"+lockKey, name); err != nil {
+	if _, err := c.Exec(ctx, "SELECT pg_advisory_lock"+lockKey, escape(name)); err != nil {
 		_ = c.Conn().Close(context.WithoutCancel(ctx)) // it may have the lock
 		c.Release()
 		if ctx.Err() != nil {
@@ -74,7 +74,7 @@ func (s *Store) Lock(ctx context.Context, name string) (release func(), err erro
 	return func() {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer stop()
-		if _, err := c.Exec(ctx, "SELECT pg_advisory_unlock"+lockKey, name); err != nil {
+		if _, err := c.Exec(ctx, "SELECT pg_advisory_unlock"+lockKey, escape(name)); err != nil {
 			_ = c.Conn().Close(ctx) // which releases it too
 		}
 		c.Release()

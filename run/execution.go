@@ -458,48 +458,6 @@ func (x *execution) appendEvents(tx store.Tx, payloads ...artel.Payload) error {
 	return x.config.Events.Append(tx, x.run.Conversation, artel.Event{Run: x.run.ID, Agent: x.run.Agent, Within: x.within}, payloads...)
 }
 
-// renewLease renews the run's lease until ctx ends, and cancels the run if the
-// lease is lost, if it may have ended while the database could not be reached, or if
-// another process asks for the end of the run.
-func (x *execution) renewLease(ctx context.Context, cancel context.CancelCauseFunc) {
-	asked := x.config.notifier().Listen(stopSubject(x.run.ID))
-	defer asked.Close()
-	_, _ = asked.Wait(ctx) // the first one returns at once
-	renewed := time.Now()  // by a clock that is never set
-	for {
-		wait, stop := context.WithTimeout(ctx, leaseRenew)
-		_, _ = asked.Wait(wait)
-		stop()
-		if ctx.Err() != nil {
-			return
-		}
-		lease, began := x.lease(x.runs.leaseNow().Add(leaseTime)), time.Now()
-		var why error
-		err := x.config.Store.Update(ctx, x.owner, func(tx store.Tx) (err error) {
-			if err = tx.Runs.Renew(lease, time.Time{}); err == nil {
-				why, err = stopAsked(tx, x.run)
-			}
-			return err
-		})
-		switch {
-		case errors.Is(err, artel.Conflict), errors.Is(err, artel.NotFound):
-			cancel(errLeaseLost)
-			return
-		case err == nil && why != nil:
-			cancel(why)
-			return
-		case err == nil:
-			renewed = began
-		case ctx.Err() == nil:
-			x.config.Logger.WarnContext(ctx, "a run's lease could not be renewed", "run", x.run.ID, "err", err)
-			if x.runs.clock.shared() && time.Since(renewed) > leaseTime-leaseRenew {
-				cancel(errLeaseLost) // before another process works on it
-				return
-			}
-		}
-	}
-}
-
 // finish ends the run in one transaction: folded versions, reply, last events
 // and state. If that fails after retries, the run ends as failed without
 // folding; the journal keeps the edits, and the next run or start folds them. If

@@ -183,51 +183,6 @@ func (x *execution) restore(tx store.Tx, stuck bool) error {
 // errQueued reports that a run has not started.
 var errQueued = errors.New("the run waits for its turn")
 
-// leaseLost turns the errors of a lost lease into errLeaseLost.
-func leaseLost(err error) error {
-	if errors.Is(err, artel.Conflict) || errors.Is(err, artel.NotFound) {
-		return errLeaseLost
-	}
-	return err
-}
-
-// lease returns the lease of this process on the run.
-func (x *execution) lease(until time.Time) store.Lease {
-	return store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.runs.holder, Until: until, Worked: x.atWork()}
-}
-
-// checkLease fails the transaction if this process has lost the run's lease, so
-// that it writes nothing any more.
-func (x *execution) checkLease(tx store.Tx) error {
-	return leaseLost(tx.Runs.Renew(x.lease(time.Time{}), time.Time{}))
-}
-
-// releaseLease lets the next process continue the run at once. The lease names no
-// holder then, so that the next process knows that this one has not crashed.
-func (x *execution) releaseLease(ctx context.Context) {
-	now := x.runs.leaseNow()
-	err := x.retry(ctx, func(tx store.Tx) error {
-		if x.hasPending() { // a whole answer: the next process continues after it
-			if err := x.writePending(tx); err != nil {
-				return err
-			}
-			if err := tx.Runs.Update(x.run); err != nil {
-				return err
-			}
-		}
-		if err := x.checkLease(tx); err != nil {
-			return err
-		}
-		released := x.lease(now)
-		released.Holder = ""
-		return leaseLost(tx.Runs.Renew(released, now.Add(forever))) // this process holds the lease, whenever that ends
-	})
-	if err != nil && !errors.Is(err, errLeaseLost) {
-		x.config.Logger.WarnContext(ctx, "a run's lease could not be given back; it ends by itself", "run", x.run.ID, "err", err)
-	}
-	x.config.notifier().Discard(x.run.Conversation, "")
-}
-
 // A resumeState is read from the end of the log of an interrupted run.
 type resumeState struct {
 	last        artel.Seq                    // the end of the log

@@ -62,8 +62,11 @@ func (ls *Locks[K]) Lock(ctx context.Context, key K, wait time.Duration) (releas
 	return nil
 }
 
-// Lock implements [store.Locker] for the goroutines of this process.
-func (s Store) Lock(ctx context.Context, name string) (release func(), err error) {
+// names implements [store.Locker] for the goroutines of this process.
+type names struct{ locks *Locks[string] }
+
+// Lock implements [store.Locker].
+func (s names) Lock(ctx context.Context, name string) (release func(), err error) {
 	const op = "store.Lock"
 	if err := checkText(op, "", name); err != nil {
 		return nil, err

@@ -95,12 +95,13 @@ const Deployment artel.Owner = ""
 
 // A Store implements [store.Store] except for Close.
 type Store struct {
-	db    DB
-	locks *Locks[string]
+	db DB
+	leases
+	names
 }
 
 // New returns a store of db.
-func New(db DB) Store { return Store{db, &Locks[string]{}} }
+func New(db DB) Store { return Store{db, leases{db}, names{&Locks[string]{}}} }
 
 // View implements [store.Store].
 func (s Store) View(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {

@@ -142,8 +142,11 @@ func (t runs) Renew(l store.Lease, now time.Time) error {
 	return artel.Errorf(artel.Conflict, op, string(l.Run), "%q holds the run until %s", holder, fromMicros(until).Format(time.RFC3339Nano))
 }
 
+// leases implements what [store.Upkeep] says of leases.
+type leases struct{ db DB }
+
 // Overdue implements [store.Store].
-func (s Store) Overdue(ctx context.Context, now time.Time) ([]store.Lease, error) {
+func (s leases) Overdue(ctx context.Context, now time.Time) ([]store.Lease, error) {
 	const op = "store.Overdue"
 	var leases []store.Lease
 	err := s.db.Read(ctx, op, Deployment, func(t *Tx) (err error) {
@@ -160,7 +163,7 @@ func (s Store) Overdue(ctx context.Context, now time.Time) ([]store.Lease, error
 }
 
 // Clock implements [store.Store].
-func (s Store) Clock(ctx context.Context) (now time.Time, err error) {
+func (s leases) Clock(ctx context.Context) (now time.Time, err error) {
 	const op = "store.Clock"
 	err = s.db.Read(ctx, op, Deployment, func(t *Tx) (err error) {
 		if t.Now != "" {

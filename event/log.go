@@ -6,7 +6,8 @@
 // events as it grows.
 //
 // Begin with [NewLog]. A [Notifier] wakes the followers; [NewNotifier] makes
-// the one for a single process. The kit event/eventtest tests others.
+// the one for a single process. The kit event/eventtest tests others. [Changes] tells processes that
+// settings, keys and users have changed, which have no log.
 //
 // The log guarantees:
 //

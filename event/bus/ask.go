@@ -144,14 +144,14 @@ func (b *Bus) tick() {
 			b.log.Warn("the state of the bus between servers has changed; while it is not healthy, followers read the log every second", "healthy", ok)
 		}
 		lost := !ok || losses != b.lost
-		b.lost = losses
+		if b.lost = losses; lost {
+			b.missed(ok)
+		}
+		if ok && b.unsent {
+			b.unsent = false // unless this is lost too
+			b.publish(everyone, b.room(everyone), message{Kind: kindLost})
+		}
 		for c, r := range b.rooms {
-			if lost && r.listeners > 0 {
-				b.local.Notify(c)
-				if ok {
-					b.ask(c, r)
-				}
-			}
 			if r.quiet && r.beacons > 0 {
 				r.beacons--
 				b.publish(c, r, message{Kind: kindBeacon})
@@ -160,5 +160,8 @@ func (b *Bus) tick() {
 			r.quiet = true
 		}
 		b.mu.Unlock()
+		if lost {
+			b.changes.AnnounceAll()
+		}
 	}
 }

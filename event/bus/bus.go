@@ -14,7 +14,9 @@
 // pieces before it, or begins to listen late, asks for them, and the process that
 // writes the answer replies. Pieces that come twice are dropped. Messages of a process
 // about a conversation are numbered, and the last number is repeated a few times in
-// the seconds after, so that lost messages are noticed.
+// the seconds after, so that lost messages are noticed. A process that could not send says so when it can again.
+//
+// All processes hear which settings, keys and users have changed: see [event.Changes].
 //
 // Nothing is stored, and everything may be lost: the truth is in the log. While the
 // transport is not healthy, and whenever a message was lost, followers read the log:
@@ -67,7 +69,7 @@ const (
 	ended    = 64        // messages that are remembered as no longer written, in a conversation
 )
 
-// A Bus is an [event.Notifier].
+// A Bus is an [event.Notifier] and [event.Changes].
 type Bus struct {
 	local     *event.LocalNotifier
 	transport Transport
@@ -78,13 +80,19 @@ type Bus struct {
 	cancel    context.CancelFunc
 	work      sync.WaitGroup
 
+	changes *event.LocalChanges
+
 	mu      sync.Mutex
 	rooms   map[artel.ConversationID]*room
 	lost    uint64 // losses of the transport that were handled
+	unsent  bool   // a message of this process is lost, which others do not know
 	healthy bool
 }
 
-var _ event.Notifier = (*Bus)(nil)
+var (
+	_ event.Notifier = (*Bus)(nil)
+	_ event.Changes  = (*Bus)(nil)
+)
 
 // A room is a conversation in which this process listens or writes. It is guarded
 // by Bus.mu.
@@ -122,6 +130,8 @@ type message struct {
 	Agent   artel.AgentName `json:"agent,omitempty"`
 	Text    []byte          `json:"text,omitempty"` // may end within a character
 	Thought []byte          `json:"thought,omitempty"`
+	Topic   string          `json:"topic,omitempty"`
+	Key     string          `json:"key,omitempty"`
 }
 
 // The kinds.
@@ -130,6 +140,8 @@ const (
 	kindStream  = "stream"
 	kindDiscard = "discard"
 	kindBeacon  = "beacon"
+	kindChange  = "change"
+	kindLost    = "lost" // messages of this process
 )
 
 // A question asks for answers that are being written, from where the asking process
@@ -148,15 +160,16 @@ type reply struct {
 	HasMore bool      `json:"has_more,omitempty"`
 }
 
-// New returns a notifier over t. prefix begins the subjects, and separates
+// New returns a bus over t. prefix begins the subjects, and separates
 // deployments. The caller closes it.
 func New(t Transport, prefix string, log *slog.Logger) *Bus {
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &Bus{
 		local: event.NewNotifier(), transport: t, prefix: prefix, self: rand.Text(), log: log, ctx: ctx, cancel: cancel,
-		rooms: map[artel.ConversationID]*room{}, healthy: true,
+		rooms: map[artel.ConversationID]*room{}, healthy: true, changes: event.NewChanges(),
 	}
 	_, b.lost = t.Health()
+	b.enter()
 	b.work.Go(b.tick)
 	return b
 }
@@ -336,7 +349,8 @@ func (b *Bus) publish(c artel.ConversationID, r *room, m message) {
 		err = b.transport.Publish(b.subject(c), data)
 	}
 	if err != nil {
-		b.log.Debug("other processes are not told of an event; they read the log within a second", "conversation", c, "err", err)
+		b.unsent = true
+		b.log.Debug("other processes are not told of an event; they read the log when messages get through again", "conversation", c, "err", err)
 	}
 }
 
@@ -386,11 +400,10 @@ func (b *Bus) receive(c artel.ConversationID, data []byte) {
 		return
 	}
 	last, known := r.heard[m.From]
-	if lost := m.Number > last+1 || m.Number > last && m.Kind == kindBeacon; lost && (known || m.Kind == kindBeacon) {
+	if b.count(r, m) {
 		b.local.Notify(c)
 		b.ask(c, r)
 	}
-	r.heard[m.From] = max(last, m.Number)
 	switch m.Kind {
 	case kindNotify:
 		b.local.Notify(c)

@@ -48,6 +48,7 @@ type sub struct {
 type port struct {
 	*hub
 	losses uint64
+	mute   bool // nothing can be sent
 }
 
 func newHub(loss *rand.Rand) *hub { return &hub{subs: map[string][]*sub{}, loss: loss} }
@@ -114,6 +115,12 @@ func (s *sub) put(f func()) {
 }
 
 func (p *port) Publish(subject string, message []byte) error {
+	p.mu.Lock()
+	mute := p.mute
+	p.mu.Unlock()
+	if mute {
+		return artel.Errorf(artel.Unavailable, "test", "", "the connection is lost")
+	}
 	p.send(subject, message, func([]byte) {})
 	return nil
 }
@@ -353,18 +360,19 @@ func TestSubscriptions(t *testing.T) {
 			t.Errorf("%s: %d subscriptions, want %d", what, got, n)
 		}
 	}
+	const everyone = 1 // what is for all processes
 	one.Notify("cnv_a")
-	want("to tell", 0)
+	want("to tell", everyone)
 	one.Stream("cnv_a", event.Delta{Message: "msg_1", Text: "x"})
-	want("to write", 1)
+	want("to write", everyone+1)
 	a, b, c := other.Listen("cnv_a"), other.Listen("cnv_a"), other.Listen("cnv_b")
-	want("to listen to two", 3)
+	want("to listen to two", everyone+3)
 	a.Close()
 	a.Close()
-	want("one of two in a conversation is left", 3)
+	want("one of two in a conversation is left", everyone+3)
 	b.Close()
-	want("one conversation is left", 2)
+	want("one conversation is left", everyone+2)
 	c.Close()
 	one.Discard("cnv_a", "")
-	want("in the end", 0)
+	want("in the end", everyone)
 }

@@ -9,6 +9,7 @@ FUZZTIME ?= 10s
 SOAKTIME ?= 30m
 SOAKCOUNT ?= 20
 SOAKKILLS ?= 1000
+SOAKSEEDS ?= 100000
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,10 +51,11 @@ bench: ## measure against the budgets, beside anchors; writes docs/performance.m
 fuzz: ## fuzz every target for FUZZTIME (10s)
 	@scripts/fuzz $(FUZZTIME)
 
-soak: ## repeat every test SOAKCOUNT (20) times, kill a server SOAKKILLS (1000) times, fuzz every target for SOAKTIME (30m)
+soak: ## repeat every test SOAKCOUNT (20) times, kill a server SOAKKILLS (1000) times, simulate SOAKSEEDS (100000) clusters, fuzz every target for SOAKTIME (30m)
 	scripts/race --all -timeout 0 -count=$(SOAKCOUNT) | { $(TESTSUM); }
 	ARTEL_SOAK=$(SOAKKILLS) ARTEL_SOAK_REPORT=$(CURDIR)/docs/reliability.md go test -timeout 0 -count=1 -run '^TestKills$$' ./cmd/artel
 	ARTEL_SOAK=1 go test -count=1 -run '^TestRecall$$' ./artifact/edit
+	ARTEL_CLUSTER_SEEDS=$(SOAKSEEDS) go test -timeout 0 -count=1 -run '^TestCluster$$' ./event/bus
 	scripts/fuzz $(SOAKTIME)
 
 clean: ## remove what was built

@@ -69,13 +69,14 @@ func (b *Bus) settle(c artel.ConversationID, r *room, answer reply) bool {
 	}
 	for _, p := range slices.Clone(r.theirs) {
 		written := slices.ContainsFunc(answer.Writes, func(w piece) bool { return w.Message == p.Message })
-		if !written && answer.Number >= r.heard[answer.From] { // its Discard was lost
+		if !written && p.from == answer.From && answer.Number >= r.heard[answer.From] { // its Discard was lost
 			r.end(p.Message)
 			r.theirs = slices.DeleteFunc(r.theirs, func(t piece) bool { return t.Message == p.Message })
 			b.discardOne(c, r, p)
 		}
 	}
 	for _, m := range answer.Pieces {
+		m.From = answer.From
 		b.take(c, r, m)
 	}
 	return answer.HasMore

@@ -98,13 +98,14 @@ var (
 // by Bus.mu.
 type room struct {
 	listeners int
-	hear      func()  // ends the subscription to messages; nil: none
-	answer    func()  // ends that to questions; nil: none
-	number    uint64  // of the last message of this process
-	beacons   int     // still to be sent
-	quiet     bool    // no message was sent since the last tick
-	mine      []piece // answers that this process writes, with their lengths
-	theirs    []piece // those of others that are in the local notifier
+	hear      func()        // ends the subscription to messages; nil: none
+	answer    func()        // ends that to questions; nil: none
+	number    uint64        // of the last message of this process
+	beacons   int           // still to be sent
+	quiet     bool          // no message was sent since the last tick
+	mine      []piece       // answers that this process writes, with their lengths
+	theirs    []piece       // those of others that are in the local notifier
+	dropped   []event.Delta // answers that this process writes, and another one has discarded
 	ended     []artel.MessageID
 	heard     map[string]uint64 // number of the last message, by process
 	asking    bool
@@ -117,6 +118,7 @@ type piece struct {
 	Message   artel.MessageID `json:"message"`
 	Text      int             `json:"text"`      // bytes
 	Reasoning int             `json:"reasoning"` // bytes
+	from      string          // the process that writes it, in room.theirs
 }
 
 // A message is what processes tell each other. A piece has the lengths before it.
@@ -222,7 +224,7 @@ func (b *Bus) leave(c artel.ConversationID, r *room) {
 		r.theirs = nil
 		clear(r.heard)
 	}
-	if r.listeners == 0 && len(r.mine) == 0 && r.beacons == 0 && b.rooms[c] == r {
+	if r.listeners == 0 && len(r.mine)+len(r.dropped) == 0 && r.beacons == 0 && b.rooms[c] == r {
 		delete(b.rooms, c)
 	}
 }
@@ -239,8 +241,9 @@ func (b *Bus) Notify(c artel.ConversationID) {
 func (b *Bus) Stream(c artel.ConversationID, d event.Delta) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.local.Stream(c, d)
 	r := b.room(c)
+	b.restore(c, r, d)
+	b.local.Stream(c, d)
 	at := entry(&r.mine, d.Within, d.Message)
 	r.theirs = slices.DeleteFunc(r.theirs, func(p piece) bool { return p.Within == d.Within }) // this process writes it now
 	if r.answer == nil {
@@ -256,6 +259,19 @@ func (b *Bus) Stream(c artel.ConversationID, d event.Delta) {
 	}
 	at.Text += len(d.Text)
 	at.Reasoning += len(d.Reasoning)
+}
+
+// restore brings an answer back that another process has discarded, because it did not know
+// yet that this one has the run.
+func (b *Bus) restore(c artel.ConversationID, r *room, d event.Delta) {
+	for _, whole := range r.dropped {
+		if whole.Message == d.Message {
+			b.local.Stream(c, whole)
+			at := entry(&r.mine, whole.Within, whole.Message)
+			at.Text, at.Reasoning = len(whole.Text), len(whole.Reasoning)
+		}
+	}
+	r.dropped = slices.DeleteFunc(r.dropped, func(one event.Delta) bool { return one.Within == d.Within })
 }
 
 // entry returns the piece of an answer, which replaces another one of the thread.
@@ -313,16 +329,18 @@ func (b *Bus) Discard(c artel.ConversationID, within artel.CallPath) {
 	defer b.mu.Unlock()
 	b.local.Discard(c, within)
 	r := b.room(c)
-	r.discard(within)
+	r.discard(within, "")
+	r.dropped = slices.DeleteFunc(r.dropped, func(d event.Delta) bool { return d.Within.In(within) })
 	b.publish(c, r, message{Kind: kindDiscard, Discard: within})
 	b.leave(c, r)
 }
 
-// discard forgets the answers of a thread.
-func (r *room) discard(within artel.CallPath) {
+// discard forgets the answers of a thread, which a process has discarded; "" is this one. An answer of
+// a third process may be one that began since, and comes back with its next piece.
+func (r *room) discard(within artel.CallPath, from string) {
 	in := func(p piece) bool { return p.Within.In(within) }
 	for _, p := range r.theirs {
-		if in(p) {
+		if in(p) && (from == "" || from == p.from) {
 			r.end(p.Message)
 		}
 	}
@@ -402,7 +420,9 @@ func (b *Bus) receive(c artel.ConversationID, data []byte) {
 	last, known := r.heard[m.From]
 	if b.count(r, m) {
 		b.local.Notify(c)
-		b.ask(c, r)
+		if known || m.Kind == kindBeacon {
+			b.ask(c, r)
+		}
 	}
 	switch m.Kind {
 	case kindNotify:
@@ -415,8 +435,13 @@ func (b *Bus) receive(c artel.ConversationID, data []byte) {
 		if known && m.Number <= last {
 			return // it came twice, and may meet an answer that began since
 		}
+		for _, d := range b.local.Writing(c) {
+			if d.Within.In(m.Discard) && slices.ContainsFunc(r.mine, func(p piece) bool { return p.Message == d.Message }) {
+				r.dropped = append(r.dropped, d)
+			}
+		}
 		b.local.Discard(c, m.Discard)
-		r.discard(m.Discard)
+		r.discard(m.Discard, m.From)
 	}
 }
 
@@ -435,6 +460,7 @@ func (b *Bus) take(c artel.ConversationID, r *room, m message) bool {
 		}
 	}
 	at := entry(&r.theirs, m.At.Within, m.At.Message)
+	at.from = m.From
 	if m.At.Text > at.Text || m.At.Reasoning > at.Reasoning {
 		return false
 	}

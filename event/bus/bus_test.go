@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -31,8 +32,10 @@ type hub struct {
 	mu   sync.Mutex
 	subs map[string][]*sub
 	loss *rand.Rand // nil: nothing is lost
-	row  int        // losses in a row
+	row  int        // replies lost in a row
 	down bool
+	// delay returns how long a message takes, up to a time; nil: it takes none.
+	delay func(time.Duration) time.Duration
 }
 
 type sub struct {
@@ -42,6 +45,7 @@ type sub struct {
 	queue   []func()
 	running bool
 	ended   bool
+	row     int // losses in a row
 }
 
 // A port is the transport of one process.
@@ -53,9 +57,9 @@ type port struct {
 
 func newHub(loss *rand.Rand) *hub { return &hub{subs: map[string][]*sub{}, loss: loss} }
 
-// copies says how often a message comes: at most two in a row are lost. The caller
-// holds mu.
-func (h *hub) copies() int {
+// copies says how often a message comes: at most two in a row are lost, which row counts. The
+// caller holds mu.
+func (h *hub) copies(row *int) int {
 	switch {
 	case h.down:
 		return 0
@@ -64,14 +68,14 @@ func (h *hub) copies() int {
 	}
 	n := h.loss.IntN(10)
 	switch {
-	case n < 2 && h.row < 2:
-		h.row++
+	case n < 2 && *row < 2:
+		*row++
 		return 0
 	case n < 4:
-		h.row = 0
+		*row = 0
 		return 2
 	}
-	h.row = 0
+	*row = 0
 	return 1
 }
 
@@ -83,8 +87,16 @@ func (p *port) send(subject string, message []byte, reply func([]byte)) (heard b
 			continue
 		}
 		heard = true
-		for range p.copies() {
-			s.put(func() { s.receive(message, reply) })
+		for copy := range p.copies(&s.row) {
+			if p.delay == nil {
+				s.put(func() { s.receive(message, reply) })
+				continue
+			}
+			late := p.delay(200 * time.Millisecond)
+			if copy > 0 { // it overtakes nothing
+				late += p.delay(5 * time.Second)
+			}
+			time.AfterFunc(late, func() { s.put(func() { s.receive(message, reply) }) })
 		}
 	}
 	return heard
@@ -112,6 +124,13 @@ func (s *sub) put(f func()) {
 			f()
 		}
 	}()
+}
+
+// cut takes the connection away, or gives it back.
+func (p *port) cut(mute bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mute = mute
 }
 
 func (p *port) Publish(subject string, message []byte) error {
@@ -149,9 +168,15 @@ func (p *port) Subscribe(subject string, receive func([]byte, func([]byte))) (fu
 
 func (p *port) Request(ctx context.Context, subject string, message []byte) ([]byte, error) {
 	replies := make(chan []byte, 4)
+	p.mu.Lock()
+	mute := p.mute
+	p.mu.Unlock()
+	if mute {
+		return nil, artel.Errorf(artel.Unavailable, "test", "", "the connection is lost")
+	}
 	heard := p.send(subject, message, func(data []byte) {
 		p.mu.Lock()
-		n := p.copies()
+		n := p.copies(&p.row)
 		p.mu.Unlock()
 		if n > 0 {
 			select {
@@ -375,4 +400,77 @@ func TestSubscriptions(t *testing.T) {
 	c.Close()
 	one.Discard("cnv_a", "")
 	want("in the end", everyone)
+}
+
+// TestLateDiscard: a process that has lost a run, and notices late, discards the answer that
+// another one writes by now. It comes back.
+func TestLateDiscard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(nil)
+		late, writer, third := open(t, &port{hub: h}), open(t, &port{hub: h}), open(t, &port{hub: h})
+		const c artel.ConversationID = "cnv_a"
+		say := func(text string) {
+			writer.Stream(c, event.Delta{Message: "msg_1", Text: text})
+			synctest.Wait()
+		}
+		var listeners []event.Listener
+		for _, b := range []*bus.Bus{writer, third} {
+			l := b.Listen(c)
+			defer l.Close()
+			listeners = append(listeners, l)
+		}
+		read := func(want string) {
+			t.Helper()
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			for i, l := range listeners {
+				for got := ""; got != want; {
+					n, err := l.Wait(ctx)
+					if err != nil {
+						t.Fatalf("listener %d has %q, want %q: %v", i, got, want, err)
+					}
+					if n.Reset {
+						got = ""
+					}
+					got += n.Text
+				}
+			}
+		}
+		say("one ")
+		read("one ")
+		late.Discard(c, "")
+		synctest.Wait()
+		say("two")
+		read("one two")
+	})
+}
+
+// TestFirstLost: the first message that is heard of a process may follow another one, which
+// is lost.
+func TestFirstLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(nil)
+		one, other := open(t, &port{hub: h}), open(t, &port{hub: h})
+		const c artel.ConversationID = "cnv_a"
+		l := other.Listen(c)
+		defer l.Close()
+		if _, err := l.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		set := func(down bool) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.down = down
+		}
+		set(true)
+		one.Notify(c)
+		set(false)
+		one.Discard(c, "")
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if n, err := l.Wait(ctx); err != nil || !n.Grown {
+			t.Errorf("got %+v, %v", n, err)
+		}
+	})
 }

@@ -55,9 +55,8 @@ func (b *Bus) receiveChange(data []byte) {
 		b.mu.Unlock()
 		return
 	}
-	lost := b.count(r, m)
-	if m.Kind == kindLost {
-		lost = true
+	lost := b.count(r, m) || m.Kind == kindLost
+	if lost { // it may be that message that is lost
 		b.missed(true)
 	}
 	if len(r.heard) > maxProcesses {
@@ -72,12 +71,12 @@ func (b *Bus) receiveChange(data []byte) {
 	}
 }
 
-// count notes the number of a message, and reports whether some before it are lost.
+// count notes the number of a message, and reports whether some before it may be lost. The first one
+// that is heard of a process may follow others.
 func (b *Bus) count(r *room, m message) (lost bool) {
-	last, known := r.heard[m.From]
+	last := r.heard[m.From]
 	r.heard[m.From] = max(last, m.Number)
-	lost = m.Number > last+1 || m.Number > last && m.Kind == kindBeacon
-	return lost && (known || m.Kind == kindBeacon)
+	return m.Number > last+1 || m.Number > last && m.Kind == kindBeacon
 }
 
 // missed makes all followers read the log. The caller holds mu.

@@ -55,9 +55,10 @@ func (b *Bus) receiveChange(data []byte) {
 		b.mu.Unlock()
 		return
 	}
+	_, known := r.heard[m.From]
 	lost := b.count(r, m) || m.Kind == kindLost
 	if lost { // it may be that message that is lost
-		b.missed(true)
+		b.missed(known || m.Kind == kindLost)
 	}
 	if len(r.heard) > maxProcesses {
 		clear(r.heard)

@@ -57,6 +57,8 @@ type Store interface {
 
 	Locker
 
+	Watcher
+
 	// Close waits for running calls and closes the database. Calls after
 	// Close are of kind Unavailable.
 	Close() error

@@ -15,8 +15,10 @@ package access
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"log/slog"
 	"slices"
@@ -50,6 +52,7 @@ type Options struct {
 	Mode     Mode
 	Exposed  bool          // the server can be reached from other machines
 	Idle     time.Duration // without a request, after which a session ends; 0: 7 days
+	SetupKey string        // a secret of processes that share a database; "": there is one process
 	Absolute time.Duration // after which a session ends in any case; 0: 30 days
 }
 
@@ -126,6 +129,7 @@ func (k *core) hasUsers() bool {
 	if k.counted.Load() {
 		return k.peopled.Load()
 	}
+	was := k.peopled.Load()
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	err := k.people.View(ctx, func(tx store.PeopleTx) error {
@@ -137,17 +141,27 @@ func (k *core) hasUsers() bool {
 		k.log.Error("it could not be read whether there are users; a login is needed until then", "err", err)
 		return true
 	}
-	k.counted.Store(true)
+	if k.peopled.Load() && !was {
+		k.endOpen()
+	}
+	// Another process may make the first user.
+	k.counted.Store(k.peopled.Load() || k.options.SetupKey == "")
 	return k.peopled.Load()
 }
 
 // SetupLife is how long a set-up code is valid.
 const SetupLife = time.Hour
 
-// NewSetupCode returns a code for [Users.Setup], which replaces earlier ones.
+// NewSetupCode returns a code for [Users.Setup], which replaces earlier ones. Processes with
+// the same [Options.SetupKey] have the same code.
 func (a *Access) NewSetupCode() string {
 	code := rand.Text()
 	k := a.core
+	if k.options.SetupKey != "" {
+		mac := hmac.New(sha256.New, []byte(k.options.SetupKey))
+		mac.Write([]byte("artel set-up code"))
+		code = base32.StdEncoding.EncodeToString(mac.Sum(nil))[:len(code)]
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.setup, k.setupEnds = hashOf(code), k.now().Add(SetupLife)

@@ -147,8 +147,8 @@ func (k *core) find(ctx context.Context, hash artel.Digest, secret string) (*cre
 			if k.valid(c) {
 				return c, nil
 			}
+			// Another process may have seen it used meanwhile.
 			k.forget(func(other *credential) bool { return other == c })
-			return nil, revoked()
 		}
 		c, err := k.read(ctx, hash, secret)
 		if err != nil {

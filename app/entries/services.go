@@ -240,6 +240,18 @@ func (s *Services) Load(ctx context.Context, ask bool) error {
 	return s.apply(ctx, "")
 }
 
+// Reload reads the entries again after another process has changed one of them, and asks
+// its endpoint for its models; with an empty id it asks every endpoint.
+func (s *Services) Reload(ctx context.Context, id string) error {
+	if id == "" {
+		return s.Load(ctx, true)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.named, id)
+	return s.apply(ctx, id)
+}
+
 const everyEndpoint = "*" // not an id
 
 // askTime is how long an endpoint may take to list its models.

@@ -54,7 +54,7 @@ func TestBus(t *testing.T) {
 }
 
 func newServerForBus(at string) *server {
-	return &server{config: config{replica: replica{bus: at}}, log: slog.New(slog.DiscardHandler)}
+	return &server{config: config{replica: replica{name: "a", bus: at}}, log: slog.New(slog.DiscardHandler)}
 }
 
 // TestReplicaFlags: what replicas cannot share is said before anything is opened.

@@ -132,6 +132,9 @@ func (s *server) announce(at net.Addr, o serverOptions, ready func(url, setup st
 	if s.tls != nil {
 		scheme = "https://"
 	}
+	if s.peers != nil {
+		s.peers.self = s.config.replica.address(scheme, at)
+	}
 	setup := ""
 	if !s.app.Access.Open() && !s.app.Access.HasUsers() {
 		setup = scheme + o.config.setupHost(at) + o.config.prefix() + setupPath(s.app.Access.NewSetupCode())

@@ -64,9 +64,10 @@ type server struct {
 	named     map[artel.ServiceID][]model.Service                                 // what each of found stood for when it answered last
 	findings  []model.Finding                                                     // results of discovery
 	config    config
-	http      *http.Client // to model services
-	tls       *encryption  // nil: none
-	secret    string       // that proves to commands that this server is the one in its file; "": none
+	http      *http.Client  // to model services
+	peers     *sessionPeers // nil: there are no other replicas
+	tls       *encryption   // nil: none
+	secret    string        // that proves to commands that this server is the one in its file; "": none
 	log       *slog.Logger
 	reap      func(context.Context) // deletes uploaded files at services after they are deleted here, until the context ends
 	close     []func() error        // in opening order
@@ -166,6 +167,9 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.config.replica.shares() {
+		o.access.SetupKey = string(key)
+	}
 	s.app, err = app.New(app.Config{
 		Store: s.metrics.Store(db), Blobs: blobs, Notifier: s.metrics.Notifier(notifier), Services: s.services, Agents: agents, Skills: folders, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: s.telemetry.Providers(providers),
 		Reload: s.reload, FileKeys: fileKeys(gatewayOptions.Keys), Background: o.config.smallCalls(),
@@ -223,9 +227,12 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	s.close = append(s.close, func() error { mcpServer.Close(); return nil })
 	wrapped := mcpwrapped.New(s.app, mcpwrapped.Options{Pools: pools(pool, s.app.Toolbox.Pool()), Log: s.log})
 	s.close = append(s.close, func() error { wrapped.Close(); return nil })
+	if o.config.replica.shares() {
+		s.peers = newSessionPeers(secrets, s.log)
+	}
 	f := faces{
-		mcp:     httpapi.Inert(mcpServer),
-		wrapped: httpapi.Inert(wrapped),
+		mcp:     s.ofPeers("mcp", httpapi.Inert(mcpServer)),
+		wrapped: s.ofPeers("mcp proxy", httpapi.Inert(wrapped)),
 		gateway: httpapi.Inert(gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.logRequest, Log: s.log, Backend: gatewayOptions, Origins: origins})),
 		api:     httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log, Ready: s.health.Causes, ContentHost: content}),
 		metrics: httpapi.Inert(httpapi.Operators(s.metrics.Handler())),
@@ -293,6 +300,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	wg.Go(func() { releasePages(background) })
 	wg.Go(func() { s.purgeDeleted(background) })
 	wg.Go(func() { s.resumeRuns(background) })
+	wg.Go(func() { s.app.Watch(background) })
 	wg.Go(func() { s.collect(background) })
 	if keep, err := parseAge(s.config.Artifacts.EditRetention); err == nil && keep > 0 { // otherwise edits are kept
 		wg.Go(func() { s.condense(background, keep) })

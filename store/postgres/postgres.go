@@ -21,7 +21,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	cryptorand "crypto/rand"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -47,6 +49,7 @@ type Options struct {
 type Store struct {
 	rows.Store
 	pool       *pgxpool.Pool
+	name       string // of the connections, which tells processes apart
 	dialect    *rows.Dialect
 	lineage    *rows.Lineage
 	statements sync.Map // by query: statement
@@ -89,9 +92,9 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 	}
 	config.MaxConns = int32(min(o.Connections, 10_000)) //nolint:gosec // small
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60000"
-	if config.ConnConfig.RuntimeParams["application_name"] == "" {
-		config.ConnConfig.RuntimeParams["application_name"] = "artel"
-	}
+	// The name of the connections tells this process from others; PostgreSQL cuts it after 63 bytes.
+	name := artel.Shorten(cmp.Or(config.ConnConfig.RuntimeParams["application_name"], "artel"), 30) + "/" + cryptorand.Text()
+	config.ConnConfig.RuntimeParams["application_name"] = name
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
@@ -109,7 +112,7 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 		pool.Close()
 		return nil, failure(op, subject, err)
 	}
-	s := &Store{pool: pool, lockers: lockers, dialect: dialect(), lineage: &rows.Lineage{}, patience: patience}
+	s := &Store{name: name, pool: pool, lockers: lockers, dialect: dialect(), lineage: &rows.Lineage{}, patience: patience}
 	s.Store = rows.New(transactions{s})
 	return s, nil
 }

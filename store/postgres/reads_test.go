@@ -189,7 +189,7 @@ func rowsRead(t *testing.T, address, name string) (n int64) {
 	}
 	defer c.Close(t.Context())
 	for open := int64(1); open > 0; {
-		if err := c.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", name).Scan(&open); err != nil {
+		if err := c.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE starts_with(application_name, $1)", name).Scan(&open); err != nil {
 			t.Fatal(err)
 		}
 	}

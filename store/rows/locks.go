@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/artelhq/artel/store"
 )
 
 // Locks are locks of one process, by key. The zero value is ready to use. It is safe for
@@ -62,11 +64,11 @@ func (ls *Locks[K]) Lock(ctx context.Context, key K, wait time.Duration) (releas
 	return nil
 }
 
-// names implements [store.Locker] for the goroutines of this process.
-type names struct{ locks *Locks[string] }
+// alone implements [store.Locker] and [store.Watcher] for the goroutines of one process.
+type alone struct{ locks *Locks[string] }
 
 // Lock implements [store.Locker].
-func (s names) Lock(ctx context.Context, name string) (release func(), err error) {
+func (s alone) Lock(ctx context.Context, name string) (release func(), err error) {
 	const op = "store.Lock"
 	if err := checkText(op, "", name); err != nil {
 		return nil, err
@@ -75,4 +77,10 @@ func (s names) Lock(ctx context.Context, name string) (release func(), err error
 		return nil, Canceled(op, ctx.Err())
 	}
 	return release, nil
+}
+
+// Watch implements [store.Watcher] for a database that one process uses.
+func (alone) Watch(ctx context.Context, _ func(store.Change)) error {
+	<-ctx.Done()
+	return nil
 }

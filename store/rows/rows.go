@@ -97,11 +97,11 @@ const Deployment artel.Owner = ""
 type Store struct {
 	db DB
 	leases
-	names
+	alone
 }
 
 // New returns a store of db.
-func New(db DB) Store { return Store{db, leases{db}, names{&Locks[string]{}}} }
+func New(db DB) Store { return Store{db, leases{db}, alone{&Locks[string]{}}} }
 
 // View implements [store.Store].
 func (s Store) View(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob/s3/s3test"
+	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/internal/secret"
+	"github.com/artelhq/artel/store/postgres/postgrestest"
+)
+
+// A cluster is several replicas with one database and one bucket, behind a proxy that sends
+// each request to the next of them.
+type cluster struct {
+	t     *testing.T
+	dir   string
+	env   []string
+	args  []string
+	pg    *postgrestest.Server
+	proxy *httptest.Server
+
+	mu       sync.Mutex
+	replicas []*process // nil: not running
+	next     int
+}
+
+// newCluster starts n replicas.
+func newCluster(t *testing.T, n int, scenario string, args ...string) *cluster {
+	t.Helper()
+	pg, err := postgrestest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pg.Stop)
+	bucket := s3test.Start(t)
+	bucket.Bucket(t, "files")
+	c := &cluster{t: t, dir: t.TempDir(), pg: pg, args: args, replicas: make([]*process, n)}
+	if scenario != "" {
+		writeFiles(t, c.dir, map[string]string{"scenario.txtar": scenario})
+		c.args = append(c.args, "--scenario", filepath.Join(c.dir, "scenario.txtar"))
+	}
+	c.env = with(bareEnvironment(c.dir), databaseVariable+"="+pg.Schema(t), blobsVariable+"="+s3test.Address(bucket.Endpoint, "files"),
+		secret.Variable+"="+strings.Repeat("ab", 32))
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { c.start(i) })
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Cleanup(func() {
+		for i := range n {
+			c.kill(i)
+		}
+	})
+	c.proxy = httptest.NewServer(c.roundRobin())
+	t.Cleanup(c.proxy.Close)
+	return c
+}
+
+// start starts a replica that does not run.
+func (c *cluster) start(i int) {
+	name := "replica" + strconv.Itoa(i)
+	p, err := launch(c.dir, c.env, append([]string{"serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(c.dir, name), "--replica", name}, c.args...)...)
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.replicas[i] = p
+}
+
+// kill ends a replica without a word.
+func (c *cluster) kill(i int) {
+	c.mu.Lock()
+	p := c.replicas[i]
+	c.replicas[i] = nil
+	c.mu.Unlock()
+	if p != nil {
+		p.kill()
+	}
+}
+
+// url returns the address of a replica that runs.
+func (c *cluster) url(i int) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.replicas[i].url
+}
+
+// at returns a client of a replica that runs.
+func (c *cluster) at(i int) *httpapi.Client { return httpapi.NewClient(c.url(i), nil) }
+
+// roundRobin sends each request to the next replica that runs.
+func (c *cluster) roundRobin() http.Handler {
+	target := func() *url.URL {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for range c.replicas {
+			c.next = (c.next + 1) % len(c.replicas)
+			if p := c.replicas[c.next]; p != nil {
+				u, err := url.Parse(p.url)
+				if err == nil {
+					return u
+				}
+			}
+		}
+		return nil
+	}
+	return &httputil.ReverseProxy{
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+		Transport:     &http.Transport{DisableKeepAlives: true}, // which would end with their replica, in the middle of a request
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = "http", "127.0.0.1:1"
+			if u := target(); u != nil {
+				r.Out.URL.Host = u.Host
+			}
+			r.Out.Host = r.In.Host
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+		},
+	}
+}
+
+// often calls do until it succeeds, since replicas are killed. What it does must be the same
+// if it is done twice.
+func often(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		var network net.Error
+		p, isProblem := errors.AsType[*httpapi.Problem](err)
+		switch {
+		case err == nil, ctx.Err() != nil:
+			return err
+		case isProblem && p.Status < http.StatusInternalServerError:
+			return err
+		case !isProblem && !errors.As(err, &network) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF):
+			// The proxy answers in words when a replica is gone.
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// slowScenario has a run of several calls that takes some seconds.
+const slowScenario = `
+-- turn 1 --
+@delay 200ms
+@call create_artifact {"id": "report", "title": "Report", "content": "one"}
+-- turn 2 --
+@delay 200ms
+Half of it is written.
+@call update_artifact {"id": "report", "edits": [{"old": "one", "new": "one, two"}]}
+-- turn 3 --
+@delay 200ms
+@call update_artifact {"id": "report", "edits": [{"old": "one, two", "new": "one, two, three"}]}
+-- turn 4 --
+@delay 200ms
+The report is written.
+`
+
+// TestReplicas: clients work with three replicas as with one, whichever gets a request, and
+// while one after the other is killed.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, slowScenario)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	client := httpapi.NewClient(c.proxy.URL, nil)
+	conversation, err := client.CreateConversation(ctx, httpapi.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := client.Upload(ctx, conversation.ID, "tide.txt", "text/plain", strings.NewReader("High at noon."), 13)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := client.Sign(ctx, artel.Ref{Conversation: conversation.ID, Artifact: file.ID}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		u, err := url.Parse(signed.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := body(t, c.url(i)+u.RequestURI()); got != "High at noon." {
+			t.Errorf("replica %d: the signed address gives %q", i, got)
+		}
+	}
+
+	sent, err := client.Send(ctx, conversation.ID, httpapi.NewMessage{Text: "Write the report."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Replicas are killed and started again while the run works.
+	ended := make(chan struct{})
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		for i := 0; ; i = (i + 1) % 3 {
+			select {
+			case <-ended:
+				return
+			case <-time.After(time.Duration(200+rand.IntN(600)) * time.Millisecond):
+			}
+			c.kill(i)
+			c.start(i)
+		}
+	})
+	var last artel.Seq
+	var finished artel.RunState
+	for finished == "" && ctx.Err() == nil {
+		// Each connection of a follower is cut after a while.
+		part, cut := context.WithTimeout(ctx, time.Duration(100+rand.IntN(900))*time.Millisecond)
+		for e, err := range client.Events(part, conversation.ID, last, patience) {
+			if err != nil {
+				break
+			}
+			if e.Seq == 0 { // text that is being written
+				continue
+			}
+			if e.Seq != last+1 {
+				t.Errorf("event %d comes after %d", e.Seq, last)
+			}
+			last = e.Seq
+			if e.Type == artel.EventRunFinished && e.Run == sent.RunID {
+				finished = "ended"
+				break
+			}
+		}
+		cut()
+	}
+	close(ended)
+	killer.Wait()
+	var run artel.Run
+	if err := often(ctx, func() (err error) { run, err = client.Run(ctx, sent.RunID); return err }); err != nil || run.State != artel.RunDone {
+		t.Fatalf("the run is %+v, %v", run, err)
+	}
+	for i := range 3 {
+		a, err := c.at(i).Artifact(ctx, artel.Ref{Conversation: conversation.ID, Artifact: "report"})
+		if err != nil || a.Content == nil || *a.Content != "one, two, three" {
+			t.Errorf("replica %d has the report %+v, %v", i, a, err)
+		}
+	}
+	list, err := client.Messages(ctx, conversation.ID, "", 100)
+	if err != nil || len(list.Items) < 5 {
+		t.Errorf("%d messages, %v", len(list.Items), err)
+	}
+}
+
+// TestReplicasOfPeople: what one replica changes of users, tokens, services and runs is in
+// force in the others, and sessions of MCP need no fixed replica.
+func TestReplicasOfPeople(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"artel.yaml": "auth: {mode: required}\n"})
+	c := newCluster(t, 2, "-- turn 1 --\nI wait.\n@hang\n", "--config", filepath.Join(dir, "artel.yaml"))
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	// The code of one replica is good at the other.
+	code := ""
+	c.mu.Lock()
+	for _, p := range c.replicas {
+		u, err := url.Parse(p.url)
+		if err != nil || u.Query().Get("code") == "" {
+			t.Fatalf("%q, %v", p.url, err)
+		}
+		if code != "" && code != u.Query().Get("code") {
+			t.Error("the replicas have different set-up codes")
+		}
+		code, p.url = u.Query().Get("code"), "http://"+u.Host
+	}
+	c.mu.Unlock()
+	ann := &loginBench{t: t, base: c.proxy.URL}
+	ann.cookie = sessionOf(t, ann.post("/api/v1/setup", `{"code":"`+code+`","name":"Ann","email":"ann@example.org","password":"`+testPassword+`"}`, nil))
+	var invited struct {
+		InviteURL string `json:"invite_url"`
+	}
+	ann.post("/api/v1/users", `{"name":"Bob","email":"bob@example.org","role":"member"}`, &invited)
+	at, err := url.Parse(invited.InviteURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob := &loginBench{t: t, base: c.proxy.URL}
+	bob.cookie = sessionOf(t, bob.post("/api/v1/invite", `{"code":"`+at.Query().Get("code")+`","password":"`+testPassword+`"}`, nil))
+	var token struct{ Token, ID string }
+	bob.post("/api/v1/tokens", `{"name":"laptop","scopes":["read","write","gateway"]}`, &token)
+	both := []*httpapi.Client{c.at(0).WithToken(token.Token), c.at(1).WithToken(token.Token)}
+	for i, client := range both {
+		if me, err := client.Me(ctx); err != nil || me.Email != "bob@example.org" {
+			t.Fatalf("replica %d: %+v, %v", i, me, err)
+		}
+	}
+
+	// One key to both replicas at once makes one conversation.
+	first, err := c.once(ctx, token.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A run of one replica is cancelled through the other.
+	sent, err := both[0].Send(ctx, first, httpapi.NewMessage{Text: "Go."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := both[1].Cancel(ctx, sent.RunID); err != nil || r.State != artel.RunCancelled {
+		t.Errorf("cancelled through the other replica: %+v, %v", r, err)
+	}
+
+	// A session of MCP, of a version that has sessions, through the proxy.
+	mcp := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	transport := &sdk.StreamableClientTransport{Endpoint: c.proxy.URL + "/mcp", HTTPClient: &http.Client{Transport: headers{"Authorization": "Bearer " + token.Token}}}
+	session, err := mcp.Connect(ctx, transport, &sdk.ClientSessionOptions{ProtocolVersion: "2025-06-18"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		if list, err := session.ListTools(ctx, nil); err != nil || len(list.Tools) == 0 {
+			t.Errorf("tools over MCP: %v", err)
+		}
+	}
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+
+	// A service that is added at one replica answers at the other.
+	vendor := faking(t, c.dir, "openai", "sk-1")
+	ann.post("/api/v1/services", `{"id":"added","dialect":"openai","baseURL":"`+vendor.url+`/v1","apiKey":"sk-1","model":"gpt-4o"}`, nil)
+	for i, client := range both {
+		for found := false; !found && ctx.Err() == nil; {
+			list, err := client.Services(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range list.Items {
+				found = found || strings.HasPrefix(string(s.ID), "added")
+			}
+			if !found {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+		if ctx.Err() != nil {
+			t.Errorf("replica %d does not know the service", i)
+		}
+	}
+
+	// A follower at one replica ends when the token is revoked at the other, and both refuse it.
+	following, end := make(chan error, 1), time.Minute
+	go func() {
+		for _, err := range both[1].Events(ctx, first, 0, end) {
+			if err != nil {
+				following <- err
+				return
+			}
+		}
+		following <- nil
+	}()
+	request, err := http.NewRequestWithContext(ctx, "DELETE", c.url(0)+"/api/v1/tokens/"+token.ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Cookie", bob.cookie)
+	request.Header.Set("Origin", c.url(0))
+	resp, err := http.DefaultClient.Do(request)
+	if err != nil || resp.StatusCode >= 300 {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	resp.Body.Close()
+	if p, ok := errors.AsType[*httpapi.Problem](<-following); !ok || p.Status != http.StatusUnauthorized {
+		t.Errorf("the follower ended with %+v", p)
+	}
+	for i, client := range both {
+		for {
+			_, err := client.Me(ctx)
+			if p, ok := errors.AsType[*httpapi.Problem](err); ok && p.Status == http.StatusUnauthorized {
+				break
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("replica %d: the revoked token is taken: %v", i, err)
+			}
+		}
+	}
+}
+
+// once makes a conversation at all replicas at once with one idempotency key, again and again
+// with other keys, and returns the last one.
+func (c *cluster) once(ctx context.Context, token string) (last artel.ConversationID, err error) {
+	for round := range 10 {
+		ids, errs := make([]artel.ConversationID, len(c.replicas)), make([]error, len(c.replicas))
+		var wg sync.WaitGroup
+		for i := range c.replicas {
+			client := httpapi.NewClient(c.url(i), &http.Client{Transport: headers{"Authorization": "Bearer " + token, "Idempotency-Key": "key" + strconv.Itoa(round)}})
+			wg.Go(func() {
+				var made artel.Conversation
+				made, errs[i] = client.CreateConversation(ctx, httpapi.NewConversation{})
+				ids[i] = made.ID
+			})
+		}
+		wg.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return "", err
+		}
+		for _, id := range ids {
+			if id != ids[0] {
+				return "", fmt.Errorf("one key made %s and %s", ids[0], id)
+			}
+		}
+		last = ids[0]
+	}
+	return last, nil
+}
+
+// headers is a transport that adds headers.
+type headers map[string]string
+
+// RoundTrip implements [http.RoundTripper].
+func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for name, value := range h {
+		r.Header.Set(name, value)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}

@@ -4,11 +4,11 @@ package store
 
 import "context"
 
-// A Watcher tells of changes that other processes have made.
+// A Watcher says what other processes have changed.
 type Watcher interface {
 	// Watch calls on with each change of users, their credentials and entries that another
 	// process with the same database has committed, one at a time, until ctx ends; then it
-	// returns nil. A database that one process alone uses tells of none.
+	// returns nil. A database that one process alone uses has no such changes.
 	Watch(ctx context.Context, on func(Change)) error
 }
 

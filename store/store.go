@@ -57,8 +57,6 @@ type Store interface {
 
 	Locker
 
-	Watcher
-
 	// Close waits for running calls and closes the database. Calls after
 	// Close are of kind Unavailable.
 	Close() error
@@ -75,6 +73,8 @@ type Unowned interface {
 
 	// Blobs returns the index of a store of blobs that keeps them in a bucket.
 	Blobs() blob.Index
+
+	Watcher
 }
 
 // Upkeep holds the maintenance operations, which cover all owners.

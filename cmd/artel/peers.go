@@ -22,8 +22,8 @@ import (
 // of one process: questions to the client wait there for its answers. A proxy in front of
 // replicas sends each request to any of them. So the id of a session that a client gets names
 // the replica that has it, encrypted with the key that all replicas have, and another replica
-// passes the request on. If that replica is gone, its sessions are, and the client is told so
-// as after the end of a session: it begins another.
+// passes the request on. If that replica is gone, its sessions are, and the client
+// gets the same answer as after the end of a session: it begins another.
 
 const sessionHeader = "Mcp-Session-Id"
 

@@ -32,7 +32,7 @@ var replicaName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 // replicaFlags adds --replica and --bus.
 func replicaFlags(cmd *cobra.Command, r *replica) {
-	cmd.Flags().StringVar(&r.name, "replica", os.Getenv("ARTEL_REPLICA"), "share the database with other servers, under this name in logs (as the name of the machine)")
+	cmd.Flags().StringVar(&r.name, "replica", os.Getenv("ARTEL_REPLICA"), "share the database with other servers, under this name in logs; hostname is the name of the machine")
 	cmd.Flags().StringVar(&r.at, "advertise", os.Getenv("ARTEL_ADVERTISE"), "where other replicas reach this one, as http://10.0.0.5:7420 (default: the address on which it listens)")
 	cmd.Flags().StringVar(&r.bus, "bus", os.Getenv("ARTEL_BUS"), "through which replicas tell each other what happens: nats://HOST:PORT for NATS, or postgres for their database (default)")
 }

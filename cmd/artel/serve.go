@@ -72,9 +72,17 @@ configuration. Without any, the built-in demo answers.`,
 				conf.running = ""
 				log.Warn("commands in other folders cannot find this server without --server: there is no configuration directory", "err", err)
 			}
+			if shared.name == "hostname" {
+				if shared.name, err = os.Hostname(); err != nil {
+					return err
+				}
+			}
 			conf.blobs, conf.database, conf.replica = blobs, database, shared
 			if err := shared.check(conf, standby); err != nil {
 				return err
+			}
+			if shared.shares() {
+				log = log.With("replica", shared.name)
 			}
 			o := serverOptions{data: data, config: conf, demoDelay: demoDelay, standby: standby, log: log, access: who}
 			if scenario != "" {

@@ -16,6 +16,18 @@ import (
 	"github.com/artelhq/artel"
 )
 
+// Build builds the program from the repository at root, and returns its path.
+func Build(t testing.TB, root string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "artel")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/artel")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
 // Start builds the program from the repository at root, serves with the text of an
 // artel.yaml until the test ends, and returns the base URL. Nothing of the
 // environment configures a service.
@@ -34,12 +46,7 @@ func StartAt(t testing.TB, root, config, address string) (url, setup string) {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	binary := filepath.Join(dir, "artel")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/artel")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	binary := Build(t, root)
 	ctx, stop := context.WithCancel(context.Background())
 	serve := exec.CommandContext(ctx, binary, "serve", "--addr", address, "--data", filepath.Join(dir, "data"), "--config", file)
 	serve.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir, "OLLAMA_HOST=127.0.0.1:1", "OPENAI_API_KEY=", "ANTHROPIC_API_KEY=", "GEMINI_API_KEY=", "OPENROUTER_API_KEY=")

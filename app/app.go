@@ -50,6 +50,7 @@ import (
 	"github.com/artelhq/artel/pipeline/token"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
+	"github.com/artelhq/artel/store/outcome"
 )
 
 // Config is what an App is made of. Store, Blobs, Notifier, Services and
@@ -311,6 +312,7 @@ type core struct {
 }
 
 func newCore(c Config) (*core, error) {
+	c.Store = outcome.Resolve(c.Store)
 	k := &core{
 		store: c.Store, blobs: c.Blobs, log: event.NewLog(c.Store, c.Notifier), services: c.Services,
 		pdf: c.Options.Artifacts.PDF, permissions: c.Permissions, web: c.Web, reload: c.Reload, serviceFiles: c.Files.ServiceFiles, shown: c.Files.Shown,

@@ -52,6 +52,10 @@ func (x *execution) execute(whole context.Context) {
 		x.config.Logger.WarnContext(ctx, "a run was taken over by another process", "run", x.run.ID)
 		x.config.notifier().Discard(x.run.Conversation, "")
 		return // the other process ends it
+	case artel.CodeOf(err) == artel.CodeOutcomeUnknown:
+		x.config.Logger.ErrorContext(ctx, "it is not known whether a step of a run was stored; the run goes on from its log once its lease has ended", "run", x.run.ID, "err", err)
+		x.config.notifier().Discard(x.run.Conversation, "")
+		return // [Runs.Recover] continues it
 	case errors.Is(cause, errShutdown) && (err != nil || x.run.State == artel.RunWaiting): // the answer may come after the restart
 		x.releaseLease(context.WithoutCancel(ctx))
 		return

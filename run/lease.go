@@ -110,14 +110,30 @@ func (x *execution) releaseLease(ctx context.Context) {
 	x.config.notifier().Discard(x.run.Conversation, "")
 }
 
+// leaseMargin is how long before the end of its lease a process gives a run up.
+const leaseMargin = leaseRenew
+
+// begin returns a lease that begins now.
+func (x *execution) begin() store.Lease {
+	x.leased = time.Now()
+	return x.lease(x.runs.leaseNow().Add(leaseTime))
+}
+
 // renewLease renews the run's lease until ctx ends, and cancels the run if the
-// lease is lost, if it may have ended while the database could not be reached, or if
+// lease is lost, if it may end while the database does not answer, or if
 // another process asks for the end of the run.
 func (x *execution) renewLease(ctx context.Context, cancel context.CancelCauseFunc) {
 	asked := x.config.notifier().Listen(stopSubject(x.run.ID))
 	defer asked.Close()
 	_, _ = asked.Wait(ctx) // the first one returns at once
-	renewed := time.Now()  // by a clock that is never set
+	// By a clock that is never set, and beside the renewals, since a database that cannot be
+	// reached may keep one waiting.
+	giveUp := time.AfterFunc(time.Until(x.leased.Add(leaseTime-leaseMargin)), func() {
+		if x.runs.clock.shared() {
+			cancel(errLeaseLost) // before another process works on it
+		}
+	})
+	defer giveUp.Stop()
 	for {
 		wait, stop := context.WithTimeout(ctx, leaseRenew)
 		_, _ = asked.Wait(wait)
@@ -141,13 +157,10 @@ func (x *execution) renewLease(ctx context.Context, cancel context.CancelCauseFu
 			cancel(why)
 			return
 		case err == nil:
-			renewed = began
+			x.leased = began
+			giveUp.Reset(time.Until(began.Add(leaseTime - leaseMargin)))
 		case ctx.Err() == nil:
 			x.config.Logger.WarnContext(ctx, "a run's lease could not be renewed", "run", x.run.ID, "err", err)
-			if x.runs.clock.shared() && time.Since(renewed) > leaseTime-leaseRenew {
-				cancel(errLeaseLost) // before another process works on it
-				return
-			}
 		}
 	}
 }

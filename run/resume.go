@@ -108,8 +108,7 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 		if job.run.State == artel.RunQueued {
 			return errQueued
 		}
-		l.Holder, l.Until = rs.holder, rs.leaseNow().Add(leaseTime)
-		if err := tx.Runs.Renew(l, now); err != nil {
+		if err := tx.Runs.Renew(job.begin(), now); err != nil {
 			return leaseLost(err)
 		}
 		last, err := tx.Events.Last(l.Conversation)

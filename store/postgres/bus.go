@@ -311,7 +311,7 @@ func (b *Bus) watch(beat bool) {
 		}
 		if !s.warned {
 			s.warned = true
-			b.log.Warn("the database does not pass notifications on, so that followers at other servers read the log every second; a pooler such as pgbouncer in transaction mode cannot do it: give the bus the address of the database itself",
+			b.log.Warn("the database does not pass notifications on, so that followers at other servers read the log every second; a pooler such as pgbouncer in transaction mode cannot do it: give the address of the database itself",
 				"host", b.config.Host)
 		}
 		s.deafen()

@@ -387,7 +387,7 @@ func newCore(c Config) (*core, error) {
 	if k.skills, err = skills.New(skills.Config{Store: c.Store, Blobs: c.Blobs, Artifacts: k.artifacts, Folders: c.Skills, SpoolDir: c.Options.SpoolDir, Logger: k.logger, Now: k.now}); err != nil {
 		return nil, err
 	}
-	k.meter = meter.New(meter.Config{People: c.Store.People(), User: c.UserLimits, Count: k.contexts.Count, OnRecord: c.OnUsage, Log: k.logger, Now: k.now})
+	k.meter = meter.New(meter.Config{People: c.Store.People(), User: c.UserLimits, Count: k.contexts.Count, OnRecord: c.OnUsage, Log: k.logger, Now: k.now, Shared: c.Access.SetupKey != ""})
 	c.Options.Caller.Charge = k.meter.Charge
 	k.caller, k.callerOptions = model.NewCaller(c.Providers, c.Options.Caller), c.Options.Caller
 	k.stored = entries.New(entries.Config{Vault: vault, Registry: k.services, Caller: k.caller, Blobs: k.blobs, HTTP: c.Stored.HTTP})

@@ -61,5 +61,14 @@ func (us *Usage) Refused(k store.GatewayKey) bool {
 	return us.core.meter.Refused(k.ID, k.Limits.Budget)
 }
 
+// Shared reports whether other processes use the same limits.
+func (us *Usage) Shared() bool { return us.core.meter.Shared() }
+
+// Request counts a request with a key that may make most in a minute, in all processes. after is
+// how long the client has to wait; 0: the request may be made.
+func (us *Usage) Request(ctx context.Context, key string, most int) (after time.Duration, err error) {
+	return us.core.meter.Request(ctx, key, most)
+}
+
 // Flush writes what was counted before, and what limits have counted.
 func (us *Usage) Flush(ctx context.Context) error { return us.core.meter.Close(ctx) }

@@ -137,5 +137,25 @@ func (l *ledger) store(batch map[ledgerKey]store.UsageCounts) error {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), writeTime)
 	defer stop()
-	return l.m.c.People.Update(ctx, func(tx store.PeopleTx) error { return tx.Ledger.Add(rows...) })
+	back := l.m.unneeded()
+	err := l.m.c.People.Update(ctx, func(tx store.PeopleTx) error {
+		if err := tx.Ledger.Add(rows...); err != nil {
+			return err
+		}
+		return giveBack(tx, back)
+	})
+	for _, u := range back {
+		if err == nil {
+			u.account.stored = u.keeps
+		}
+		u.account.marking.Unlock()
+	}
+	return err
+}
+
+// kick makes a batch be written, also if nothing was used.
+func (l *ledger) kick() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.start()
 }

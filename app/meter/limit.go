@@ -4,6 +4,7 @@ package meter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -62,9 +63,31 @@ type limit struct {
 	name    string // for people
 	unit    unit
 	most    int64
-	period  store.Period // "": any minute
+	period  store.Period // "": any minute; minute: one of the clock
 	query   store.UsageQuery
 }
+
+// minute is the period of limits per minute that processes share.
+const minute store.Period = "minute"
+
+// beginAt returns when the period of a time began.
+func (l *limit) beginAt(at time.Time) time.Time {
+	if l.period == minute {
+		return at.UTC().Truncate(time.Minute)
+	}
+	return l.period.Begin(at)
+}
+
+// endAt returns when it ends.
+func (l *limit) endAt(at time.Time) time.Time {
+	if l.period == minute {
+		return l.beginAt(at).Add(time.Minute)
+	}
+	return l.period.End(at)
+}
+
+// step is what a process takes ahead.
+func (l *limit) step() int64 { return max(1, l.most/100) }
 
 // limitsOf lists the limits of a user's calls for a client.
 func (m *Meter) limitsOf(user artel.Owner, c Client) (all []*limit) {
@@ -75,7 +98,7 @@ func (m *Meter) limitsOf(user artel.Owner, c Client) (all []*limit) {
 		})
 	}
 	if n := c.Limits.Tokens; n > 0 {
-		all = append(all, &limit{subject: "key:" + c.ID + "/minute", name: "the limit of tokens per minute of the key " + c.Name, unit: tokens, most: n})
+		all = append(all, &limit{subject: "key:" + c.ID + "/minute", name: "the limit of tokens per minute of the key " + c.Name, unit: tokens, most: n, period: m.perMinute()})
 	}
 	if usd := m.c.User.USD; usd > 0 {
 		all = append(all, &limit{
@@ -98,11 +121,22 @@ type account struct {
 	begin    time.Time // of the period
 	used     int64
 	reserved int64
-	refused  refusal // of the last request
+	refused  refusal   // of the last request
+	others   int64     // the part of used that other processes have taken, and what was used before this one began
+	floor    int64     // the least of others, by the ledger when it was read
+	asked    time.Time // when others were last asked for after a refusal
+	rest     bool      // others have taken more than they had used then
 
 	marking sync.Mutex
-	stored  int64     // the stored mark; guarded by marking
+	stored  int64     // the part of the stored mark that this process has taken; guarded by marking
 	since   time.Time // its period; guarded by marking
+	step    int64     // that is taken ahead; guarded by marking
+}
+
+// learn sets what others have taken. The caller holds Meter.mu.
+func (a *account) learn(others int64) {
+	a.used += others - a.others
+	a.others = others
 }
 
 // A refusal is that of a request for which a limit left too little, although nothing was
@@ -161,8 +195,8 @@ func (l *limit) spent(m *Meter, now time.Time) int64 {
 		return m.window(l, now)
 	}
 	a := m.account(l)
-	if begin := l.period.Begin(now); !a.begin.Equal(begin) {
-		a.begin, a.used = begin, 0
+	if begin := l.beginAt(now); !a.begin.Equal(begin) {
+		a.begin, a.used, a.others, a.floor, a.rest = begin, 0, 0, 0, false
 	}
 	return a.used
 }
@@ -191,10 +225,10 @@ func (m *Meter) left(l *limit, now time.Time) int64 {
 
 func (m *Meter) exceeded(l *limit, now time.Time) *Exceeded {
 	used := l.spent(m, now)
-	e := &Exceeded{Code: CodeBudget, Limit: l.name, Used: l.show(used), Most: l.show(l.most), Shared: m.account(l).reserved > 0 && used < l.most}
+	e := &Exceeded{Code: CodeBudget, Limit: l.name, Used: l.show(used), Most: l.show(l.most), Shared: m.account(l).reserved > 0 && used < l.most || m.account(l).rest}
 	switch {
 	case l.period != "":
-		e.Until = l.period.End(now)
+		e.Until = l.endAt(now)
 	case len(m.entries(l)) > 0:
 		e.Until = m.entries(l)[0].at.Add(time.Minute)
 	default:
@@ -281,7 +315,7 @@ func (m *Meter) load(ctx context.Context, l *limit) error {
 		return nil
 	}
 	now := m.c.Now()
-	begin := l.period.Begin(now)
+	begin := l.beginAt(now)
 	m.mu.Lock()
 	a := m.account(l)
 	known := !a.begin.IsZero()
@@ -297,34 +331,42 @@ func (m *Meter) load(ctx context.Context, l *limit) error {
 	if err := m.Flush(ctx); err != nil {
 		return err
 	}
-	var used int64
-	var stored store.UsageMark
-	err := m.c.People.View(ctx, func(tx store.PeopleTx) error {
-		q := l.query
-		q.From = begin
-		rows, err := tx.Ledger.Sum(q)
-		if err != nil {
-			return err
-		}
-		for _, r := range rows {
-			if used += r.Counts.Cost; l.unit == tokens {
-				used += r.Counts.Input + r.Counts.Output - r.Counts.Cost
-			}
-		}
-		stored, err = tx.Ledger.Mark(l.subject)
+	var spent, used int64
+	err := m.c.People.View(ctx, func(tx store.PeopleTx) (err error) {
+		spent, used, err = l.read(tx, begin)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if stored.Begin.Equal(begin) {
-		used = max(used, stored.Amount)
-	}
-	a.stored, a.since = used, begin
+	a.stored, a.since = 0, begin
 	m.mu.Lock()
-	a.begin, a.used = begin, used
+	a.begin, a.used, a.others, a.floor = begin, used, used, spent
 	m.mu.Unlock()
 	return nil
+}
+
+// read returns what the ledger has of a limit in a period, and that or its mark, whichever
+// is more.
+func (l *limit) read(tx store.PeopleTx, begin time.Time) (spent, used int64, err error) {
+	if l.period != minute {
+		q := l.query
+		q.From = begin
+		rows, err := tx.Ledger.Sum(q)
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, r := range rows {
+			if spent += r.Counts.Cost; l.unit == tokens {
+				spent += r.Counts.Input + r.Counts.Output - r.Counts.Cost
+			}
+		}
+	}
+	stored, err := tx.Ledger.Mark(l.subject)
+	if used = spent; err == nil && stored.Begin.Equal(begin) {
+		used = max(used, stored.Amount)
+	}
+	return spent, used, err
 }
 
 // mark stores an amount that is not exceeded by what is used and reserved now.
@@ -333,7 +375,7 @@ func (m *Meter) mark(ctx context.Context, held []hold) error {
 		if h.period == "" {
 			continue
 		}
-		if err := m.markOne(ctx, h.limit, h.most/100); err != nil {
+		if err := m.markOne(ctx, h.limit, h.step()); err != nil {
 			return err
 		}
 	}
@@ -347,22 +389,69 @@ func (m *Meter) markOne(ctx context.Context, l *limit, step int64) error {
 	a.marking.Lock()
 	defer a.marking.Unlock()
 	m.mu.Lock()
-	begin, reach := a.begin, a.used+a.reserved
+	begin, reach, floor := a.reach()
 	m.mu.Unlock()
 	if a.since.Equal(begin) && reach <= a.stored && step > 0 {
 		return nil
 	}
-	if step > 0 {
-		reach = max(reach, min(reach+step, l.most))
-	}
-	err := m.c.People.Update(ctx, func(tx store.PeopleTx) error {
-		return tx.Ledger.SetMark(store.UsageMark{Subject: l.subject, Begin: begin, Amount: reach})
+	var taken, others int64
+	err := m.c.People.Update(ctx, func(tx store.PeopleTx) (err error) {
+		var passed bool
+		others, passed, err = a.othersNow(tx, l.subject, begin, floor)
+		if taken = reach; err != nil || passed {
+			return err
+		}
+		if step > 0 {
+			if reach > l.most-others {
+				return errTaken
+			}
+			taken = max(reach, min(reach+step, l.most-others))
+		}
+		return tx.Ledger.SetMark(store.UsageMark{Subject: l.subject, Begin: begin, Amount: others + taken})
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, errTaken):
+		m.learnOthers(a, begin, others)
+		return err
+	case err != nil:
 		return artel.Errorf(artel.Unavailable, "meter.Meter", l.name, "what is used cannot be stored, so no call is made: %w", err)
 	}
-	a.stored, a.since = reach, begin
+	a.stored, a.since, a.step = taken, begin, step
+	m.learnOthers(a, begin, others)
 	return nil
+}
+
+// errTaken is the error of a mark for which other processes have left too little.
+var errTaken = errors.New("other processes have taken the rest")
+
+// reach is how far the calls of this process may come in the period of a. The caller holds
+// Meter.mu.
+func (a *account) reach() (begin time.Time, own, floor int64) {
+	return a.begin, a.used - a.others + a.reserved, a.floor
+}
+
+// othersNow returns what others than this process have taken of the mark of a subject, at
+// least floor. passed reports that the mark is of a later period, and is to stay. Updates of
+// people happen one after the other in all processes, so the mark does not change until tx
+// ends. The caller holds a.marking.
+func (a *account) othersNow(tx store.PeopleTx, subject string, begin time.Time, floor int64) (others int64, passed bool, err error) {
+	stored, err := tx.Ledger.Mark(subject)
+	if err != nil || !stored.Begin.Equal(begin) {
+		return floor, stored.Begin.After(begin), err
+	}
+	if a.since.Equal(begin) {
+		stored.Amount -= a.stored
+	}
+	return max(floor, stored.Amount), false, nil
+}
+
+// learnOthers sets what others have taken of an account in a period.
+func (m *Meter) learnOthers(a *account, begin time.Time, others int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a.begin.Equal(begin) {
+		a.learn(others)
+	}
 }
 
 // exactMarks stores the amounts as they are, at the end of the process.

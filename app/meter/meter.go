@@ -14,6 +14,10 @@
 // hundredth of a limit. After a crash a limit counts from there: it has lost up to a
 // step and what was reserved, and is never exceeded. The ledger itself is written in
 // batches; a crash may lose the last second of it.
+//
+// Processes that share a database ([Config.Shared]) share the stored amount: each adds to it what
+// its calls may reach, so that their sum is never more than the limit, and takes back what
+// they did not use (claims.go).
 package meter
 
 import (
@@ -60,6 +64,11 @@ type Config struct {
 	OnRecord func(Record)                      // is called for each call; may be nil
 	Log      *slog.Logger
 	Now      func() time.Time
+
+	// Shared says that other processes use People. Then a limit is shared with them: each takes what
+	// a call may need, and a hundredth of the limit ahead, from the stored amount, and
+	// gives back within a second what is left.
+	Shared bool
 }
 
 // A Meter is safe for concurrent use.
@@ -144,12 +153,8 @@ func (m *Meter) Charge(ctx context.Context, call model.PaidCall) (model.Charge, 
 			return model.Charge{}, err
 		}
 	}
-	held, output, exceeded := m.reserve(limits, call)
-	if exceeded != nil {
-		return model.Charge{}, &artel.Error{Op: op, Subject: exceeded.Limit, Kind: artel.TooLarge, Code: exceeded.Code, Err: exceeded}
-	}
-	if err := m.mark(ctx, held); err != nil {
-		m.release(held, Record{}, time.Time{})
+	held, output, err := m.take(ctx, limits, call)
+	if err != nil {
 		return model.Charge{}, err
 	}
 	charge := model.Charge{End: func(e model.Spent) {
@@ -282,6 +287,9 @@ func (m *Meter) end(r Record, call model.PaidCall, e model.Spent, held []hold) {
 	case model.Reported(u):
 	case !e.Started:
 		m.release(held, Record{}, time.Time{})
+		if m.c.Shared && len(held) > 0 {
+			m.ledger.kick() // others may want it
+		}
 		return
 	default:
 		u = m.estimate(call, e.Said)

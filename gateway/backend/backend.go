@@ -45,6 +45,7 @@ type Backend struct {
 
 	parts  app.Parts
 	files  *app.Files
+	usage  *app.Usage
 	caller *model.Caller
 	keys   *keyring
 	calls  *callStates
@@ -63,7 +64,7 @@ func New(a *app.App, o Options) *Backend {
 	once.Attempts = 1
 	caller := p.Caller.WithOptions(p.CallerOptions)
 	b := &Backend{
-		Uploads: &Uploads{p}, parts: p, files: a.Files, caller: caller,
+		Uploads: &Uploads{p}, parts: p, files: a.Files, usage: a.Usage, caller: caller,
 		keys: newKeyring(o.Keys, p.Now), calls: newCallStates(), headers: o.Headers, rewriting: o.Rewriting, cache: o.Cache, limits: o.Limits,
 	}
 	h := &health{cooldown: cmp.Or(o.Cooldown, defaultCooldown), now: p.Now, byID: map[artel.ServiceID]*condition{}}

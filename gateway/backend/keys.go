@@ -137,9 +137,28 @@ func (b *Backend) Admit(ctx context.Context, secret string) (key Key, leave func
 	if key.Limits.Requests == 0 && key.Limits.Concurrent == 0 {
 		return key, func() {}, nil
 	}
+	over := func(l *KeyLimit) error {
+		return &artel.Error{Op: op, Subject: key.Name, Kind: artel.Unavailable, Code: CodeKeyLimit, Err: l}
+	}
+	here := key
+	shared := b.usage.Shared()
+	if shared {
+		here.Limits.Requests = 0
+	}
 	use := b.keys.use(key.ID)
-	if limit := use.enter(key, b.keys.now()); limit != nil {
-		return key, nil, &artel.Error{Op: op, Subject: key.Name, Kind: artel.Unavailable, Code: CodeKeyLimit, Err: limit}
+	if limit := use.enter(here, b.keys.now()); limit != nil {
+		return key, nil, over(limit)
+	}
+	if !shared || key.Limits.Requests == 0 {
+		return key, use.leave, nil
+	}
+	after, err := b.usage.Request(ctx, key.ID, key.Limits.Requests)
+	if err == nil && after > 0 {
+		err = over(&KeyLimit{Key: key.Name, After: after})
+	}
+	if err != nil {
+		use.leave()
+		return key, nil, err
 	}
 	return key, use.leave, nil
 }

@@ -21,9 +21,13 @@ func dialect() *rows.Dialect {
 		Some: func(table, where string) string {
 			return "ctid = ANY (ARRAY(SELECT ctid FROM " + table + " WHERE " + where + "))"
 		},
-		Turn:   "SELECT 1::bigint FROM pg_advisory_xact_lock" + turnKey,
-		Beside: "SELECT 1::bigint FROM pg_advisory_xact_lock_shared" + turnKey,
-		Grams:  grams{},
+		Turn:    "SELECT 1::bigint FROM pg_advisory_xact_lock" + turnKey,
+		Beside:  "SELECT 1::bigint FROM pg_advisory_xact_lock_shared" + turnKey,
+		Columns: "SELECT column_name::text FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = ?",
+		CountOn: func(table, column string) string {
+			return "SELECT setval(pg_get_serial_sequence('" + table + "', '" + column + "'), greatest(1, coalesce((SELECT max(" + column + ") FROM " + table + "), 1)))"
+		},
+		Grams: grams{},
 	}
 }
 
@@ -40,6 +44,11 @@ func ownerGram(owner artel.Owner) string { return "=" + string(owner) }
 func (grams) Add(c rows.Conn, owner artel.Owner, at rows.Place, grams string) error {
 	list := append([]string{ownerGram(owner)}, strings.Fields(grams)...)
 	_, err := c.Exec("INSERT INTO grams (n, number, list) VALUES (?, ?, ?)", at.Message, at.Conversation, list)
+	return err
+}
+
+func (grams) Remove(c rows.Conn, at rows.Place) error {
+	_, err := c.Exec("DELETE FROM grams WHERE n = ?", at.Message)
 	return err
 }
 

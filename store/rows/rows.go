@@ -67,15 +67,17 @@ type Row interface{ Scan(dest ...any) error }
 
 // A Dialect is what differs between databases.
 type Dialect struct {
-	Lock     string                           // ends a SELECT whose row no other transaction may change until this one ends; empty if updates are serial
-	Position string                           // the function that finds a text in another one: 1 at the beginning, 0 if there is none
-	InJSON   string                           // completes a condition: the number is in the JSON array ?
-	Bytes    string                           // a text column as bytes, with % for its name
-	Now      string                           // a query for the time in microseconds; empty: that of the process
-	Number   string                           // the value of a new conversation's number
-	Some     func(table, where string) string // a condition for the rows of a table that a query with this WHERE, ORDER BY and LIMIT selects
-	Turn     string                           // a query with an owner, after which no other transaction has the owner's turn; empty if updates are serial
-	Beside   string                           // a query with an owner, after which no other transaction can get the turn; likewise
+	Lock     string                            // ends a SELECT whose row no other transaction may change until this one ends; empty if updates are serial
+	Position string                            // the function that finds a text in another one: 1 at the beginning, 0 if there is none
+	InJSON   string                            // completes a condition: the number is in the JSON array ?
+	Bytes    string                            // a text column as bytes, with % for its name
+	Now      string                            // a query for the time in microseconds; empty: that of the process
+	Number   string                            // the value of a new conversation's number
+	Some     func(table, where string) string  // a condition for the rows of a table that a query with this WHERE, ORDER BY and LIMIT selects
+	Turn     string                            // a query with an owner, after which no other transaction has the owner's turn; empty if updates are serial
+	Beside   string                            // a query with an owner, after which no other transaction can get the turn; likewise
+	Columns  string                            // a query with a table for the names of its columns
+	CountOn  func(table, column string) string // a query after which a column that counts up continues after its greatest number; nil: it does so by itself
 	Grams    Grams
 }
 
@@ -83,6 +85,8 @@ type Dialect struct {
 type Grams interface {
 	// Add adds a message; grams are separated by spaces.
 	Add(c Conn, owner artel.Owner, at Place, grams string) error
+	// Remove removes a message, if it is there.
+	Remove(c Conn, at Place) error
 	// Find returns the messages that have all grams, in order.
 	Find(c Conn, owner artel.Owner, grams []string) ([]Place, error)
 }

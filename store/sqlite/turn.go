@@ -28,7 +28,8 @@ func dialect() *rows.Dialect {
 		Some: func(table, where string) string {
 			return "rowid IN (SELECT rowid FROM " + table + " WHERE " + where + ")"
 		},
-		Grams: grams{},
+		Columns: "SELECT name FROM pragma_table_info(?)",
+		Grams:   grams{},
 	}
 }
 
@@ -136,6 +137,11 @@ type grams struct{}
 
 func (grams) Add(c rows.Conn, _ artel.Owner, at rows.Place, grams string) error {
 	_, err := c.Exec("INSERT INTO grams (rowid, text) VALUES (?, ?)", at.Conversation<<32|at.Message, grams)
+	return err
+}
+
+func (grams) Remove(c rows.Conn, at rows.Place) error {
+	_, err := c.Exec("DELETE FROM grams WHERE rowid = ?", at.Conversation<<32|at.Message)
 	return err
 }
 

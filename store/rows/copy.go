@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rows
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql/driver"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+)
+
+// A table is one of the schema. Rows are copied in the order of its key, which is unique, and
+// in which a row comes after those that it refers to.
+type table struct {
+	name, key string
+	number    string // a column that counts up by itself
+}
+
+// tables are those whose rows are copied, each after those that it refers to. TestCopyHasAll
+// fails for one that is missing.
+var tables = []table{
+	{"conversations", "owner, id", "number"},
+	{"messages", "n", "n"},
+	{"artifacts", "owner, conversation, id", ""},
+	{"versions", "rowid", ""},
+	{"edits", "rowid", ""},
+	{"runs", "owner, id", ""},
+	{"events", "owner, conversation, seq", ""},
+	{"answers", "owner, key", ""},
+	{"renditions", "owner, source, form", ""},
+	{"variables", "owner, conversation, message", ""},
+	{"settings", "owner, name", ""},
+	{"contexts", "n", "n"},
+	{"segments", "owner, conversation, digest", ""},
+	{"segment_uses", "owner, conversation, digest", ""},
+	{"records", "n", ""},
+	{"files", "owner, id", ""},
+	{"gateway_log", "n", "n"},
+	{"notes", "n", "n"},
+	{"audit", "n", "n"},
+	{"users", "n", "n"},
+	{"invitations", `"user"`, ""},
+	{"sessions", "n", "n"},
+	{"tokens", "n", "n"},
+	{"gateway_keys", "n", "n"},
+	{"usage", `day, "user", key, service, model, agent, source`, ""},
+	{"usage_marks", "subject", ""},
+	{"entries", "n", "n"},
+	{"identities", "n", "n"},
+}
+
+// objects are the tables about the objects of a bucket, which are of no use with another one.
+var objects = []table{{"blobs", "digest", ""}, {"blob_trash", "key", ""}}
+
+// derived are the tables that triggers fill from the others.
+var derived = []table{{"stored", "owner", ""}, {"stored_blobs", "owner, digest", ""}}
+
+// Tables returns the names of the tables whose rows [Copy] copies or makes anew, but for the
+// search index.
+func Tables() (names []string) {
+	for _, tb := range slices.Concat(tables, objects, derived) {
+		names = append(names, tb.name)
+	}
+	return names
+}
+
+// CopyOptions says what [Copy] copies.
+type CopyOptions struct {
+	Objects bool                           // also which objects of the bucket are which blobs
+	Resume  bool                           // continue a copy of the same rows that was broken off
+	Far     func(table string, rows int64) // is called now and then; may be nil
+}
+
+// A Copied is what [Copy] has copied of a table.
+type Copied struct {
+	Table  string
+	Rows   int64
+	Digest string // of the rows in their order, hexadecimal
+}
+
+// Most of what one transaction of a copy holds.
+const (
+	copyRows  = 500
+	copyBytes = 4 << 20
+)
+
+// Copy copies the rows of one state of a store into another one, which must be empty, and
+// compares both afterwards. The search index and the sums of what users store are made anew. An
+// error of kind Conflict says that rows are there already, or that rows that were there before
+// differ from those of the source. Copies are made in many transactions: one that is broken off
+// leaves what it has copied, which Resume continues if the source has not changed.
+func Copy(ctx context.Context, from, to Store, o CopyOptions) ([]Copied, error) {
+	const op = "store.Copy"
+	all := slices.Clone(tables)
+	if o.Objects {
+		all = append(all, objects...)
+	}
+	there := map[string]int64{}
+	err := to.db.Read(ctx, op, Deployment, func(t *Tx) error {
+		for _, tb := range all {
+			var n int64
+			if _, err := t.row(op, tb.name, "SELECT count(*) FROM "+tb.name, nil, &n); err != nil {
+				return err
+			}
+			if n > 0 && !o.Resume {
+				return artel.Errorf(artel.Conflict, op, tb.name, "the destination has rows already: take an empty one, or continue a copy that was broken off with --resume")
+			}
+			there[tb.name] = n
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var copied []Copied
+	err = from.db.Read(ctx, op, Deployment, func(source *Tx) error {
+		for _, tb := range all {
+			c, err := copyTable(ctx, source, to, tb, there[tb.name], o.Far)
+			if err != nil {
+				return err
+			}
+			copied = append(copied, c)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := to.reindex(ctx); err != nil {
+		return nil, err
+	}
+	return copied, to.compare(ctx, all, copied, o.Far)
+}
+
+// columns returns the columns of a table but for those that say only in which order rows were made.
+func (t *Tx) columns(op, table string) (all []string, err error) {
+	err = t.rows(op, table, t.Columns, []any{table}, func(r Row) error {
+		var name string
+		err := r.Scan(&name)
+		if name != "rowid" {
+			all = append(all, name)
+		}
+		return err
+	})
+	slices.Sort(all) // databases have them in the order in which they were added
+	return all, err
+}
+
+// each calls fn with the rows of a table in order. The values are valid during the call.
+func (t *Tx) each(op string, tb table, fn func(columns []string, values []driver.Value) error) error {
+	columns, err := t.columns(op, tb.name)
+	if err != nil {
+		return err
+	}
+	return t.values(op, tb.name, "SELECT "+quoted(columns)+" FROM "+tb.name+" ORDER BY "+tb.key, nil, len(columns), func(values []driver.Value) error {
+		return fn(columns, values)
+	})
+}
+
+func quoted(columns []string) string { return `"` + strings.Join(columns, `", "`) + `"` }
+
+// copyTable copies the rows of a table after the first skip, which are there.
+func copyTable(ctx context.Context, source *Tx, to Store, tb table, skip int64, far func(string, int64)) (Copied, error) {
+	const op = "store.Copy"
+	c := Copied{Table: tb.name}
+	sum := sha256.New()
+	var insert string
+	var batch [][]any
+	size := 0
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		err := to.db.Write(ctx, Deployment, func(t *Tx) error {
+			for _, row := range batch {
+				if err := t.later(op, tb.name, insert, row...); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		batch, size = batch[:0], 0
+		if far != nil {
+			far(tb.name, c.Rows)
+		}
+		return err
+	}
+	err := source.each(op, tb, func(columns []string, values []driver.Value) error {
+		c.Rows++
+		add(sum, values)
+		if c.Rows <= skip {
+			return nil
+		}
+		if insert == "" {
+			insert = "INSERT INTO " + tb.name + " (" + quoted(columns) + ") VALUES (" + strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ") + ")"
+		}
+		row := make([]any, len(values))
+		for i, v := range values {
+			switch v := v.(type) {
+			case []byte:
+				row[i] = bytes.Clone(v)
+				size += len(v)
+			case string:
+				row[i] = strings.Clone(v)
+				size += len(v)
+			default:
+				row[i] = v
+			}
+		}
+		if batch = append(batch, row); len(batch) < copyRows && size < copyBytes {
+			return nil
+		}
+		return flush()
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err == nil && c.Rows < skip {
+		err = artel.Errorf(artel.Conflict, op, tb.name, "the destination has %d rows more than the source: take an empty one", skip-c.Rows)
+	}
+	if err == nil && tb.number != "" {
+		err = to.db.Write(ctx, Deployment, func(t *Tx) error { return t.countOn(op, tb) })
+	}
+	c.Digest = hex.EncodeToString(sum.Sum(nil))
+	return c, err
+}
+
+// countOn has a column continue after the greatest number.
+func (t *Tx) countOn(op string, tb table) error {
+	if t.CountOn == nil {
+		return nil
+	}
+	var n int64
+	_, err := t.row(op, tb.name, t.CountOn(tb.name, tb.number), nil, &n)
+	return err
+}
+
+// add adds the values of a row to a digest: each with its kind and length, so that no two rows
+// have the same.
+func add(sum hash.Hash, values []driver.Value) {
+	var head [9]byte
+	for _, v := range values {
+		var rest []byte
+		var n uint64
+		switch v := v.(type) {
+		case nil:
+			head[0] = 'n'
+		case int64:
+			head[0], n = 'i', uint64(v)
+		case float64:
+			head[0], n = 'f', math.Float64bits(v)
+		case string:
+			head[0], n, rest = 't', uint64(len(v)), []byte(v)
+		case []byte:
+			head[0], n, rest = 'b', uint64(len(v)), v
+		default:
+			head[0], rest = '?', fmt.Append(nil, v)
+			n = uint64(len(rest))
+		}
+		binary.BigEndian.PutUint64(head[1:], n)
+		sum.Write(head[:])
+		sum.Write(rest)
+	}
+}
+
+// compare reads what was copied, and returns an error if it is not the same.
+func (s Store) compare(ctx context.Context, all []table, copied []Copied, far func(string, int64)) error {
+	const op = "store.Copy"
+	return s.db.Read(ctx, op, Deployment, func(t *Tx) error {
+		for i, tb := range all {
+			c := Copied{Table: tb.name}
+			sum := sha256.New()
+			if err := t.each(op, tb, func(_ []string, values []driver.Value) error {
+				c.Rows++
+				add(sum, values)
+				if far != nil && c.Rows%copyRows == 0 {
+					far(tb.name, c.Rows)
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			if c.Digest = hex.EncodeToString(sum.Sum(nil)); c != copied[i] {
+				return artel.Errorf(artel.Conflict, op, tb.name, "the copy has %d rows and differs from the source, which has %d: the source has changed between two attempts; begin again with an empty destination", c.Rows, copied[i].Rows)
+			}
+		}
+		return nil
+	})
+}
+
+// reindex makes the search index of all messages, unless there is one.
+func (s Store) reindex(ctx context.Context) error {
+	const op = "store.Copy"
+	type message struct {
+		at    Place
+		owner artel.Owner
+		text  string
+	}
+	after := int64(0)
+	for {
+		var found []message
+		err := s.db.Read(ctx, op, Deployment, func(t *Tx) (err error) {
+			found, err = list(t, op, "", `SELECT m.n, c.number, m.owner, m.parts FROM messages m JOIN conversations c ON c.owner = m.owner AND c.id = m.conversation
+				WHERE m.n > ? AND m.role IN (?, ?) AND m.parts IS NOT NULL ORDER BY m.n LIMIT ?`, []any{after, artel.RoleUser, artel.RoleAssistant, copyRows}, func(r Row, m *message) error {
+				var raw string
+				if err := r.Scan(&m.at.Message, &m.at.Conversation, &m.owner, &raw); err != nil {
+					return err
+				}
+				var parts artel.Parts
+				if err := json.Unmarshal([]byte(raw), &parts); err != nil {
+					return err
+				}
+				m.text = artel.TextOf(parts)
+				return nil
+			})
+			return err
+		})
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		err = s.db.Write(ctx, Deployment, func(t *Tx) error {
+			for _, m := range found {
+				grams := gramsOf(m.text)
+				if grams == "" {
+					continue
+				}
+				if err := t.Grams.Remove(t.conn, m.at); err != nil {
+					return t.fail(op, "", err)
+				}
+				if err := t.Grams.Add(t.conn, m.owner, m.at, grams); err != nil {
+					return t.fail(op, "", err)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		after = found[len(found)-1].at.Message
+	}
+}

@@ -28,9 +28,8 @@ func (o serverOptions) signingKey(ctx context.Context, db store.Store) ([]byte, 
 
 // sharedKey returns the key in a database. The first server makes it.
 func sharedKey(ctx context.Context, db store.Store) (key []byte, err error) {
-	const id = "signing"
 	err = db.People().Update(ctx, func(tx store.PeopleTx) error {
-		e, err := tx.Entries.Get(store.SharedKey, id)
+		e, err := tx.Entries.Get(store.SharedKey, signingID)
 		if err == nil {
 			key = e.Secrets
 			return nil
@@ -40,13 +39,33 @@ func sharedKey(ctx context.Context, db store.Store) (key []byte, err error) {
 		}
 		key = make([]byte, keyBytes)
 		_, _ = rand.Read(key) // never fails
-		now := time.Now()
-		return tx.Entries.Create(store.Entry{Kind: store.SharedKey, ID: id, Fields: []byte("{}"), Secrets: key, CreatedAt: now, UpdatedAt: now})
+		return tx.Entries.Create(sharedEntry(key))
 	})
 	if err == nil && len(key) != keyBytes {
 		err = artel.Errorf(artel.Invalid, "serve", "database", "the key that signs addresses has %d bytes, want %d", len(key), keyBytes)
 	}
 	return key, err
+}
+
+// signingID is the id of the entry with the key.
+const signingID = "signing"
+
+func sharedEntry(key []byte) store.Entry {
+	now := time.Now()
+	return store.Entry{Kind: store.SharedKey, ID: signingID, Fields: []byte("{}"), Secrets: key, CreatedAt: now, UpdatedAt: now}
+}
+
+// setSharedKey replaces the key of a database, or removes it if key is nil.
+func setSharedKey(ctx context.Context, db store.Store, key []byte) error {
+	return db.People().Update(ctx, func(tx store.PeopleTx) error {
+		if err := tx.Entries.Delete(store.SharedKey, signingID); err != nil && artel.KindOf(err) != artel.NotFound {
+			return err
+		}
+		if key == nil {
+			return nil
+		}
+		return tx.Entries.Create(sharedEntry(key))
+	})
 }
 
 // keyInFile reads the key that signs file URLs, or creates one. Only its owner
@@ -82,10 +101,15 @@ const keyBytes = 32
 // unless ARTEL_SECRET_KEY has the key.
 const secretFile = "secret.key"
 
-// newSigningKey creates the file atomically.
+// newSigningKey creates the file.
 func newSigningKey(path string) ([]byte, error) {
 	key := make([]byte, keyBytes)
-	_, _ = rand.Read(key)                                    // never fails
+	_, _ = rand.Read(key) // never fails
+	return key, writeKey(path, key)
+}
+
+// writeKey writes the file atomically.
+func writeKey(path string, key []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "signing-*") // mode 0600
 	if err == nil {
 		defer func() { _ = os.Remove(f.Name()) }() // after the rename there is none
@@ -96,7 +120,7 @@ func newSigningKey(path string) ([]byte, error) {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return nil, artel.Errorf(artel.Unavailable, "serve", path, "the key that signs addresses cannot be kept: %w", err)
+		return artel.Errorf(artel.Unavailable, "serve", path, "the key that signs addresses cannot be kept: %w", err)
 	}
-	return key, nil
+	return nil
 }

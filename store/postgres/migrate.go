@@ -49,7 +49,7 @@ func known() (all []migration, err error) {
 
 // migrate brings the schema up to date. If it is, that costs one connection and one query.
 // Several processes may do so at once: one works, the others wait.
-func migrate(ctx context.Context, config *pgx.ConnConfig, subject string) error {
+func migrate(ctx context.Context, config *pgx.ConnConfig, subject string, existing bool) error {
 	all, err := known()
 	if err != nil {
 		return err
@@ -60,6 +60,9 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, subject string) error 
 	}
 	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
 	applied, newest, err := state(ctx, c)
+	if err == nil && applied < len(all) && existing {
+		return artel.Errorf(artel.Unsupported, "store.Open", subject, "the database has schema %d, and this program would change it to %d: use the program of its server", newest, all[len(all)-1].version)
+	}
 	if err == nil && newest == 0 {
 		if err = create(ctx, c, all); err != nil {
 			return err

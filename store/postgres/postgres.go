@@ -42,7 +42,8 @@ import (
 
 // Options are the settings of a connection to a database.
 type Options struct {
-	Connections int // at most, to the server; 0: 16
+	Connections int  // at most, to the server; 0: 16
+	Existing    bool // refuse a database whose schema would have to be changed, as while an older program uses it
 }
 
 // Store is a database. It implements [store.Store].
@@ -100,7 +101,7 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 	}
 	config.ConnConfig.DialFunc = dialer().DialContext
 	subject := config.ConnConfig.Host + "/" + config.ConnConfig.Database
-	if err := migrate(ctx, config.ConnConfig, subject); err != nil {
+	if err := migrate(ctx, config.ConnConfig, subject, o.Existing); err != nil {
 		return nil, failure(op, subject, err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)

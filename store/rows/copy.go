@@ -83,9 +83,9 @@ type CopyOptions struct {
 
 // A Copied is what [Copy] has copied of a table.
 type Copied struct {
-	Table  string
-	Rows   int64
-	Digest string // of the rows in their order, hexadecimal
+	Table  string `json:"table"`
+	Rows   int64  `json:"rows"`
+	Digest string `json:"sha256"` // of the rows in their order, hexadecimal
 }
 
 // Most of what one transaction of a copy holds.
@@ -273,24 +273,32 @@ func add(sum hash.Hash, values []driver.Value) {
 	}
 }
 
+// sum reads a table.
+func (t *Tx) sum(op string, tb table, far func(string, int64)) (Copied, error) {
+	c := Copied{Table: tb.name}
+	sum := sha256.New()
+	err := t.each(op, tb, func(_ []string, values []driver.Value) error {
+		c.Rows++
+		add(sum, values)
+		if far != nil && c.Rows%copyRows == 0 {
+			far(tb.name, c.Rows)
+		}
+		return nil
+	})
+	c.Digest = hex.EncodeToString(sum.Sum(nil))
+	return c, err
+}
+
 // compare reads what was copied, and returns an error if it is not the same.
 func (s Store) compare(ctx context.Context, all []table, copied []Copied, far func(string, int64)) error {
 	const op = "store.Copy"
 	return s.db.Read(ctx, op, Deployment, func(t *Tx) error {
 		for i, tb := range all {
-			c := Copied{Table: tb.name}
-			sum := sha256.New()
-			if err := t.each(op, tb, func(_ []string, values []driver.Value) error {
-				c.Rows++
-				add(sum, values)
-				if far != nil && c.Rows%copyRows == 0 {
-					far(tb.name, c.Rows)
-				}
-				return nil
-			}); err != nil {
+			c, err := t.sum(op, tb, far)
+			if err != nil {
 				return err
 			}
-			if c.Digest = hex.EncodeToString(sum.Sum(nil)); c != copied[i] {
+			if c != copied[i] {
 				return artel.Errorf(artel.Conflict, op, tb.name, "the copy has %d rows and differs from the source, which has %d: the source has changed between two attempts; begin again with an empty destination", c.Rows, copied[i].Rows)
 			}
 		}
@@ -348,4 +356,55 @@ func (s Store) reindex(ctx context.Context) error {
 		}
 		after = found[len(found)-1].at.Message
 	}
+}
+
+// Sum returns the numbers of rows and their digests, as [Copy] does.
+func Sum(ctx context.Context, s Store, withObjects bool) (all []Copied, err error) {
+	const op = "store.Sum"
+	err = s.db.Read(ctx, op, Deployment, func(t *Tx) error {
+		of := tables
+		if withObjects {
+			of = slices.Concat(tables, objects)
+		}
+		for _, tb := range of {
+			c, err := t.sum(op, tb, nil)
+			if err != nil {
+				return err
+			}
+			all = append(all, c)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// ForgetObjects removes what a copied database says about the objects of a bucket, when its
+// blobs are to be in a folder.
+func ForgetObjects(ctx context.Context, s Store) error {
+	const op = "store.ForgetObjects"
+	return s.db.Write(ctx, Deployment, func(t *Tx) error {
+		for _, tb := range objects {
+			if _, err := t.change(op, tb.name, "DELETE FROM "+tb.name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Kept returns the digests of the blobs without which something that users store cannot be
+// read, and their sizes. Other blobs can be made again.
+func Kept(ctx context.Context, s Store) (map[artel.Digest]int64, error) {
+	const op = "store.Kept"
+	all := map[artel.Digest]int64{}
+	err := s.db.Read(ctx, op, Deployment, func(t *Tx) error {
+		return t.rows(op, "", "SELECT digest, max(size) FROM stored_blobs WHERE uses > 0 GROUP BY digest", nil, func(r Row) error {
+			var d artel.Digest
+			var size int64
+			err := r.Scan(&d, &size)
+			all[d] = size
+			return err
+		})
+	})
+	return all, err
 }

@@ -77,3 +77,24 @@ func TestWatch(t *testing.T) {
 		t.Errorf("after a loss: heard %+v", got)
 	}
 }
+
+// TestWatchSilence: a process whose connection has become silent, as that to a machine which
+// is gone, notices it and learns what has changed.
+func TestWatchSilence(t *testing.T) {
+	address := server.Schema(t)
+	p := newProxy(t, address, func(int64) string { return "" })
+	s := postgrestest.Open(t, p.address)
+	heard := make(chan store.Change, 100)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Watch(ctx, func(c store.Change) { heard <- c }) }()
+	<-heard // it listens
+	p.silent.Store(p.taken.Load())
+	if got := <-heard; got.Of != store.Anything {
+		t.Errorf("heard %+v", got)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

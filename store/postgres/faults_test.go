@@ -64,6 +64,8 @@ type proxy struct {
 	commits atomic.Int64
 	trips   atomic.Int64 // round trips
 	away    atomic.Bool  // takes no new connections
+	taken   atomic.Int64 // connections
+	silent  atomic.Int64 // so many of the first connections bring no answers any more
 	// cut says what happens to the commit of a number: it is lost before it reaches the
 	// server ("before"), or its answer is ("after").
 	cut func(n int64) string
@@ -123,6 +125,7 @@ func (p *proxy) serve(client net.Conn, network, real string) {
 		return
 	}
 	defer server.Close()
+	number := p.taken.Add(1)
 	var mute atomic.Bool
 	ended := make(chan struct{})
 	go func() {
@@ -133,6 +136,9 @@ func (p *proxy) serve(client net.Conn, network, real string) {
 			n, err := server.Read(buffer)
 			if err != nil || mute.Load() { // the server has answered, and nobody hears it
 				return
+			}
+			if number <= p.silent.Load() {
+				continue
 			}
 			if _, err := client.Write(buffer[:n]); err != nil {
 				return

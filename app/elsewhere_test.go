@@ -4,11 +4,13 @@ package app_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/model"
@@ -158,5 +160,40 @@ func TestRunsAtOnceElsewhere(t *testing.T) {
 	}
 	if _, err := other.Runs.Cancel(apptest.Context(t), r.ID); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAnswerElsewhere: a question of a run is answered through another process than the one
+// that works on it.
+func TestAnswerElsewhere(t *testing.T) {
+	b := newBench(t, play(t, asks), withPermissions(agent.Permissions{"create_artifact": agent.Ask}))
+	c := b.conversation()
+	r := b.send(c, run.Input{Text: "Go."})
+	q := b.question(r)
+	if _, err := b.open().Permissions.Decide(apptest.Context(t), r.ID, q.Permission, artel.Allow, ""); err != nil {
+		t.Fatal(err)
+	}
+	if r = b.ended(r); r.State != artel.RunDone {
+		t.Errorf("it ended as %s: %+v", r.State, r.Error)
+	}
+	if events := typesOf(b.events(c)); strings.Contains(events, string(artel.EventRunResumed)) {
+		t.Errorf("the log has %s", events)
+	}
+}
+
+// TestInjectElsewhere: a message reaches a run through another process.
+func TestInjectElsewhere(t *testing.T) {
+	g, b, c, first := working(t, "one")
+	if _, err := b.open().Runs.Inject(apptest.Context(t), first.ID, "this too"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		g.may <- struct{}{}
+	}
+	if r := b.ended(first); r.State != artel.RunDone {
+		t.Errorf("it ended as %s: %+v", r.State, r.Error)
+	}
+	if got, want := b.said(c), "one | answer to one | this too | answer to this too"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -187,7 +187,7 @@ func TestLeases(t *testing.T) {
 		// Another process takes the lease: this one lets go.
 		err := b.config.Store.Update(apptest.Context(t), artel.Local, func(tx store.Tx) error {
 			later := time.Now().Add(time.Hour)
-			return tx.Runs.Renew(store.Lease{Owner: artel.Local, Run: r.ID, Conversation: c, Holder: "other", Until: later.Add(time.Hour)}, later)
+			return tx.Runs.Renew(store.Lease{Owner: artel.Local, Run: r.ID, Conversation: c, Holder: "other", Term: 2, Until: later.Add(time.Hour)}, later)
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -135,7 +135,7 @@ func (x *execution) startCompaction(tx store.Tx, c artel.Conversation) error {
 		return err
 	}
 	x.run.Message, x.run.Agent, x.run.Service = c.Leaf, x.agent.Name, x.service.ID
-	if err := tx.Runs.Create(x.run, x.begin()); err != nil {
+	if err := tx.Runs.Create(x.run, x.begin(0)); err != nil {
 		return err
 	}
 	return x.appendEvents(tx, artel.RunStarted{Message: c.Leaf, Service: x.service.ID, Purpose: x.run.Purpose})

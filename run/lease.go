@@ -75,7 +75,7 @@ func leaseLost(err error) error {
 
 // lease returns the lease of this process on the run.
 func (x *execution) lease(until time.Time) store.Lease {
-	return store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.runs.holder, Until: until, Worked: x.atWork()}
+	return store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.runs.holder, Term: x.term, Until: until, Worked: x.atWork()}
 }
 
 // checkLease fails the transaction if this process has lost the run's lease, so
@@ -101,7 +101,7 @@ func (x *execution) releaseLease(ctx context.Context) {
 			return err
 		}
 		released := x.lease(now)
-		released.Holder = ""
+		released.Holder, released.Term = "", x.term+1
 		return leaseLost(tx.Runs.Renew(released, now.Add(forever))) // this process holds the lease, whenever that ends
 	})
 	if err != nil && !errors.Is(err, errLeaseLost) {
@@ -113,9 +113,9 @@ func (x *execution) releaseLease(ctx context.Context) {
 // leaseMargin is how long before the end of its lease a process gives a run up.
 const leaseMargin = leaseRenew
 
-// begin returns a lease that begins now.
-func (x *execution) begin() store.Lease {
-	x.leased = time.Now()
+// begin returns a lease that begins now, after the term of the last one.
+func (x *execution) begin(last int64) store.Lease {
+	x.leased, x.term = time.Now(), last+1
 	return x.lease(x.runs.leaseNow().Add(leaseTime))
 }
 

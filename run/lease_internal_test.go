@@ -41,7 +41,7 @@ func TestGivesUpBeforeItsLeaseEnds(t *testing.T) {
 			rs := New(Config{Store: s, Logger: slog.New(slog.DiscardHandler), Events: EventWriter{Log: event.NewLog(s, event.NewNotifier())}})
 			rs.clock.read, rs.clock.at = time.Now(), time.Now()
 			x := execution{runs: rs, config: rs.config, owner: artel.Local, run: artel.Run{ID: "run_1"}}
-			x.begin()
+			x.begin(0)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			go x.renewLease(ctx, cancel)
 			<-ctx.Done()

@@ -108,7 +108,7 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 		if job.run.State == artel.RunQueued {
 			return errQueued
 		}
-		if err := tx.Runs.Renew(job.begin(), now); err != nil {
+		if err := tx.Runs.Renew(job.begin(l.Term), now); err != nil {
 			return leaseLost(err)
 		}
 		last, err := tx.Events.Last(l.Conversation)

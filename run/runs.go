@@ -415,7 +415,7 @@ func (x *execution) start(tx store.Tx, c artel.Conversation, message artel.Messa
 // createRun creates the run with its lease, or activates a queued one.
 func (x *execution) createRun(tx store.Tx) error {
 	from := x.runs.leaseNow()
-	lease := x.begin()
+	lease := x.begin(0)
 	if x.run.State != artel.RunQueued {
 		return tx.Runs.Create(x.run, lease)
 	}
@@ -577,6 +577,7 @@ type execution struct {
 	nested       []artel.Message // messages of its subagents, from earlier attempts
 	workedBefore time.Duration   // by earlier processes
 	startedAt    time.Time       // in this process
+	term         int64           // of that lease
 	leased       time.Time       // when the lease of this process was taken or renewed last
 
 	tried, others    []artel.ServiceID                 // services that it has tried, and may try

@@ -70,7 +70,7 @@ func (x *execution) subagentsOf(tx store.Tx) (members []agent.Member) {
 
 // Delegate implements [agent.Host].
 func (x *execution) Delegate(ctx context.Context, d agent.Delegation) (agent.Input, error) {
-	y := &execution{runs: x.runs, config: x.config, owner: x.owner, run: x.runAtStart, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.outermost(), interrupted: x.outermost().interrupted}
+	y := &execution{runs: x.runs, config: x.config, owner: x.owner, run: x.runAtStart, term: x.term, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.outermost(), interrupted: x.outermost().interrupted}
 	var history []artel.Message
 	err := x.config.Store.View(ctx, x.owner, func(tx store.Tx) (err error) {
 		if y.agent, err = x.config.Settings.Agent(tx, d.Agent); err != nil {

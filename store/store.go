@@ -274,21 +274,12 @@ type Runs interface {
 	Active(c artel.ConversationID) (artel.Run, error)
 	// Usage returns the sum of the usage of all runs of c, on all branches.
 	Usage(c artel.ConversationID) (artel.Usage, error)
-	// Renew gives l.Holder the lease until l.Until and stores l.Worked. It is of
-	// kind Conflict if the lease of another holder has not ended at now. With a
-	// zero l.Until it only checks: Conflict if another holder had the last
-	// lease.
+	// Renew gives l.Holder the lease until l.Until and stores l.Worked. The holder names
+	// its term. Another one takes a lease that has ended at now, with a greater term, so
+	// that of several that have read the same lease only one gets it, whatever time they
+	// think it is. Otherwise the error is of kind Conflict. With a zero l.Until it only
+	// checks: Conflict if the last lease had another holder or another term.
 	Renew(l Lease, now time.Time) error
-}
-
-// A Lease gives one process the right to execute a run.
-type Lease struct {
-	Owner        artel.Owner
-	Run          artel.RunID
-	Conversation artel.ConversationID
-	Holder       string // names the process
-	Until        time.Time
-	Worked       time.Duration // total working time of all holders, to the microsecond
 }
 
 // Events stores the event logs of conversations.

@@ -38,9 +38,9 @@ func (t runs) Create(r artel.Run, l store.Lease) error {
 			return err
 		}
 	}
-	_, err = t.change(op, string(r.ID), "INSERT INTO runs (owner, "+runColumns+", holder, lease_until, worked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	_, err = t.change(op, string(r.ID), "INSERT INTO runs (owner, "+runColumns+", holder, term, lease_until, worked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		t.owner, r.ID, r.Conversation, r.Message, r.Reply, r.State, r.Service, r.Agent,
-		row.usage, row.error, row.started, row.finished, r.Purpose, l.Holder, micros(l.Until), l.Worked.Microseconds())
+		row.usage, row.error, row.started, row.finished, r.Purpose, l.Holder, l.Term, micros(l.Until), l.Worked.Microseconds())
 	return err
 }
 
@@ -117,18 +117,18 @@ func (t runs) Renew(l store.Lease, now time.Time) error {
 		return err
 	}
 	if !l.Until.IsZero() {
-		n, err := t.change(op, string(l.Run), `UPDATE runs SET holder = ?, lease_until = ?, worked = ?
-			WHERE owner = ? AND id = ? AND `+unfinished+` AND (holder = ? OR lease_until <= ?)`+notDeleted("runs"),
-			l.Holder, micros(l.Until), l.Worked.Microseconds(), t.owner, l.Run, l.Holder, micros(now))
+		n, err := t.change(op, string(l.Run), `UPDATE runs SET holder = ?, term = ?, lease_until = ?, worked = ?
+			WHERE owner = ? AND id = ? AND `+unfinished+` AND (holder = ? AND term = ? OR lease_until <= ? AND term < ?)`+notDeleted("runs"),
+			l.Holder, l.Term, micros(l.Until), l.Worked.Microseconds(), t.owner, l.Run, l.Holder, l.Term, micros(now), l.Term)
 		if err != nil || n == 1 {
 			return err
 		}
 	}
 	var holder string
-	var until int64
+	var term, until int64
 	var state artel.RunState
-	found, err := t.row(op, string(l.Run), "SELECT holder, lease_until, state FROM runs WHERE owner = ? AND id = ?"+notDeleted("runs"),
-		[]any{t.owner, l.Run}, &holder, &until, &state)
+	found, err := t.row(op, string(l.Run), "SELECT holder, term, lease_until, state FROM runs WHERE owner = ? AND id = ?"+notDeleted("runs"),
+		[]any{t.owner, l.Run}, &holder, &term, &until, &state)
 	switch {
 	case err != nil:
 		return err
@@ -136,10 +136,10 @@ func (t runs) Renew(l store.Lease, now time.Time) error {
 		return noRun(op, l.Run)
 	case state.Final():
 		return artel.Errorf(artel.Conflict, op, string(l.Run), "the run has ended: it is %s", state)
-	case l.Until.IsZero() && holder == l.Holder:
+	case l.Until.IsZero() && holder == l.Holder && term == l.Term:
 		return nil
 	}
-	return artel.Errorf(artel.Conflict, op, string(l.Run), "%q holds the run until %s", holder, fromMicros(until).Format(time.RFC3339Nano))
+	return artel.Errorf(artel.Conflict, op, string(l.Run), "%q holds the run in term %d until %s", holder, term, fromMicros(until).Format(time.RFC3339Nano))
 }
 
 // leases implements what [store.Upkeep] says of leases.
@@ -150,10 +150,10 @@ func (s leases) Overdue(ctx context.Context, now time.Time) ([]store.Lease, erro
 	const op = "store.Overdue"
 	var leases []store.Lease
 	err := s.db.Read(ctx, op, Deployment, func(t *Tx) (err error) {
-		leases, err = list(t, op, "", "SELECT owner, id, conversation, holder, lease_until, worked FROM runs WHERE "+unfinished+
+		leases, err = list(t, op, "", "SELECT owner, id, conversation, holder, term, lease_until, worked FROM runs WHERE "+unfinished+
 			" AND lease_until < ?"+notDeleted("runs")+" ORDER BY lease_until, id", []any{micros(now)}, func(rows Row, l *store.Lease) error {
 			var worked int64
-			err := rows.Scan(&l.Owner, &l.Run, &l.Conversation, &l.Holder, (*timeColumn)(&l.Until), &worked)
+			err := rows.Scan(&l.Owner, &l.Run, &l.Conversation, &l.Holder, &l.Term, (*timeColumn)(&l.Until), &worked)
 			l.Worked = time.Duration(worked) * time.Microsecond
 			return err
 		})

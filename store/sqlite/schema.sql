@@ -104,7 +104,7 @@ CREATE TABLE runs (
     started_at   INTEGER NOT NULL,
     finished_at  INTEGER,
     holder       TEXT    NOT NULL, -- of the lease: the process that works on the run
-    lease_until  INTEGER NOT NULL, purpose TEXT NOT NULL DEFAULT '', worked INTEGER NOT NULL DEFAULT 0,
+    lease_until  INTEGER NOT NULL, purpose TEXT NOT NULL DEFAULT '', worked INTEGER NOT NULL DEFAULT 0, term INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (owner, id),
     FOREIGN KEY (owner, conversation) REFERENCES conversations (owner, id) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
@@ -470,3 +470,4 @@ INSERT INTO goose_db_version (version_id, is_applied) VALUES (90, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (95, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (110, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (113, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (116, 1);

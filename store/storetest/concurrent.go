@@ -65,7 +65,7 @@ func lostRuns(c *check) {
 func (c *check) waiting() (artel.RunID, artel.ConversationID) {
 	conv, id := c.conversation(), artel.NewRunID(c.now)
 	c.update(func(tx store.Tx) error {
-		return tx.Runs.Create(artel.Run{ID: id, Conversation: conv, State: artel.RunRunning}, store.Lease{Holder: "gone", Until: c.now})
+		return tx.Runs.Create(artel.Run{ID: id, Conversation: conv, State: artel.RunRunning}, store.Lease{Holder: "gone", Term: 1, Until: c.now})
 	})
 	return id, conv
 }
@@ -259,7 +259,7 @@ func takenOnce(c *check) {
 	c.together(8, func(i int, s store.Store) error {
 		holder := "holder" + strconv.Itoa(i)
 		err := s.Update(c.Context(), me, func(tx store.Tx) error {
-			return tx.Runs.Renew(store.Lease{Run: id, Holder: holder, Until: c.at(60)}, c.at(1))
+			return tx.Runs.Renew(store.Lease{Run: id, Holder: holder, Term: 2, Until: c.at(60)}, c.at(1000)) // by a clock that is ahead
 		})
 		mu.Lock()
 		defer mu.Unlock()
@@ -272,7 +272,9 @@ func takenOnce(c *check) {
 		return err
 	})
 	c.Same("holders that got the lease", len(holders), 1)
-	c.update(func(tx store.Tx) error { return tx.Runs.Renew(store.Lease{Run: id, Holder: holders[0]}, c.at(1)) })
+	c.update(func(tx store.Tx) error {
+		return tx.Runs.Renew(store.Lease{Run: id, Holder: holders[0], Term: 2}, c.at(1))
+	})
 }
 
 // answeredOnce stores the answer to one request from several handles.

@@ -142,7 +142,7 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 		"Runs.Update":        func(tx store.Tx) error { return tx.Runs.Update(artel.Run{ID: f.run, State: artel.RunDone}) },
 		"Runs.Active":        func(tx store.Tx) error { _, err := tx.Runs.Active(f.id); return err },
 		"Runs.Renew": func(tx store.Tx) error {
-			return tx.Runs.Renew(store.Lease{Run: f.run, Holder: "t", Until: c.at(99)}, c.at(99))
+			return tx.Runs.Renew(store.Lease{Run: f.run, Holder: "t", Term: 9, Until: c.at(99)}, c.at(99))
 		},
 		"Events.Append": func(tx store.Tx) error { _, err := tx.Events.Append(f.id, artel.Event{}); return err },
 		"Events.Read":   func(tx store.Tx) error { _, err := tx.Events.Read(f.id, 0, 1); return err },

@@ -88,27 +88,49 @@ func runsActive(c *check) {
 }
 
 func runsLease(c *check) {
-	r, err := c.run(me, c.conversation(), artel.RunRunning, store.Lease{Holder: "a", Until: c.at(10)})
+	r, err := c.run(me, c.conversation(), artel.RunRunning, store.Lease{Holder: "a", Term: 1, Until: c.at(10)})
 	c.Must("Create", err)
-	renew := func(holder string, until, now int) error {
+	renew := func(holder string, term int64, until, now int) error {
 		return c.s.Update(c.Context(), me, func(tx store.Tx) error {
-			return tx.Runs.Renew(store.Lease{Run: r.ID, Holder: holder, Until: c.at(until)}, c.at(now))
+			return tx.Runs.Renew(store.Lease{Run: r.ID, Holder: holder, Term: term, Until: c.at(until)}, c.at(now))
 		})
 	}
-	c.Kind("Renew by another in the holder's time", renew("b", 20, 5), artel.Conflict)
-	c.Kind("Renew by the holder", renew("a", 15, 5), "")
-	c.Kind("Renew by another in the renewed time", renew("b", 20, 12), artel.Conflict)
-	c.Kind("Renew by the holder after its time", renew("a", 18, 17), "")
-	c.Kind("Renew by another after the holder's time", renew("b", 30, 19), "")
-	c.Kind("Renew by who held it before", renew("a", 40, 20), artel.Conflict)
-	look := func(holder string) error {
-		return c.s.Update(c.Context(), me, func(tx store.Tx) error { return tx.Runs.Renew(store.Lease{Run: r.ID, Holder: holder}, c.at(1000)) })
+	c.Kind("Renew by another in the holder's time", renew("b", 2, 20, 5), artel.Conflict)
+	c.Kind("Renew by the holder", renew("a", 1, 15, 5), "")
+	c.Kind("Renew by another in the renewed time", renew("b", 2, 20, 12), artel.Conflict)
+	c.Kind("Renew by the holder after its time", renew("a", 1, 18, 17), "")
+	c.Kind("Renew by another after the holder's time", renew("b", 2, 30, 19), "")
+	c.Kind("Renew by who held it before", renew("a", 1, 40, 20), artel.Conflict)
+	look := func(holder string, term int64) error {
+		return c.s.Update(c.Context(), me, func(tx store.Tx) error {
+			return tx.Runs.Renew(store.Lease{Run: r.ID, Holder: holder, Term: term}, c.at(1000))
+		})
 	}
-	c.Kind("Renew without an end by who held it before, after all time", look("a"), artel.Conflict)
-	c.Kind("Renew without an end by the holder", look("b"), "")
+	c.Kind("Renew without an end by who held it before, after all time", look("a", 1), artel.Conflict)
+	c.Kind("Renew without an end by the holder", look("b", 2), "")
 	c.refused("Renew of an unknown run", artel.NotFound, func(tx store.Tx) error {
-		return tx.Runs.Renew(store.Lease{Run: "run_none", Holder: "a"}, c.now)
+		return tx.Runs.Renew(store.Lease{Run: "run_none", Holder: "a", Term: 1}, c.now)
 	})
+}
+
+// runsTerms: who takes a lease names a term above the last one, and who had an earlier term
+// has lost it, also if it is the holder again.
+func runsTerms(c *check) {
+	r, err := c.run(me, c.conversation(), artel.RunRunning, store.Lease{Holder: "a", Term: 1, Until: c.at(10)})
+	c.Must("Create", err)
+	renew := func(holder string, term int64, until time.Time, now int) error {
+		return c.s.Update(c.Context(), me, func(tx store.Tx) error {
+			return tx.Runs.Renew(store.Lease{Run: r.ID, Holder: holder, Term: term, Until: until}, c.at(now))
+		})
+	}
+	const late = 1000
+	c.Kind("Renew by the next holder", renew("b", 2, c.at(20), 11), "")
+	c.Kind("Renew by another that has read the same lease, and whose clock is ahead", renew("c", 2, c.at(late+10), late), artel.Conflict)
+	c.Kind("Renew by the one before, with a greater term", renew("a", 3, c.at(late+10), late), "")
+	c.Kind("Renew by it with its earlier term", renew("a", 1, c.at(late+20), late), artel.Conflict)
+	c.Kind("Renew by it with its earlier term after all time", renew("a", 1, c.at(late+20), 2*late), artel.Conflict)
+	c.Kind("Renew without an end with its earlier term", renew("a", 1, time.Time{}, late), artel.Conflict)
+	c.Kind("Renew without an end with its term", renew("a", 3, time.Time{}, late), "")
 }
 
 func runsOverdue(c *check) {
@@ -116,7 +138,7 @@ func runsOverdue(c *check) {
 	for i, owner := range []artel.Owner{me, them, me} {
 		conv := artel.Conversation{ID: artel.NewConversationID(c.now)}
 		c.Must("Create", c.s.Update(c.Context(), owner, func(tx store.Tx) error { return tx.Conversations.Create(conv) }))
-		l := store.Lease{Owner: owner, Conversation: conv.ID, Holder: "p", Until: c.at(10 - i)}
+		l := store.Lease{Owner: owner, Conversation: conv.ID, Holder: "p", Term: int64(1 + i), Until: c.at(10 - i)}
 		r, err := c.run(owner, conv.ID, artel.RunRunning, l)
 		c.Must("Create", err)
 		l.Run = r.ID
@@ -134,7 +156,7 @@ func runsOverdue(c *check) {
 		c.Same("overdue leases", got, want[:n])
 	}
 	c.update(func(tx store.Tx) error {
-		return tx.Runs.Renew(store.Lease{Run: want[0].Run, Holder: "q", Until: c.at(50)}, c.at(20))
+		return tx.Runs.Renew(store.Lease{Run: want[0].Run, Holder: "q", Term: 9, Until: c.at(50)}, c.at(20))
 	})
 	got, err := c.s.Overdue(c.Context(), c.at(11).Add(time.Hour/1000))
 	c.Must("Overdue", err)

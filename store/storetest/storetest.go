@@ -84,6 +84,7 @@ func clauses() []clause {
 		{"runs/one at a time", runsActive},
 		{"runs/lease", runsLease},
 		{"runs/usage", runsUsage},
+		{"runs/terms", runsTerms},
 		{"runs/overdue", runsOverdue},
 		{"runs/clock", runsClock},
 		{"runs/worked", runsWorked},

@@ -334,6 +334,13 @@ func twins() map[string]func(*twin) {
 			real := tx.Runs
 			tx.Runs = brokenRuns{Runs: real, renew: func(l store.Lease, _ time.Time) error { return real.Renew(l, time.Unix(1<<40, 0)) }}
 		}),
+		"runs/terms": nouns(func(tx *store.Tx) { // goes by the holder and the time alone
+			real := tx.Runs
+			tx.Runs = brokenRuns{Runs: real, renew: func(l store.Lease, now time.Time) error {
+				l.Term = 1
+				return real.Renew(l, now)
+			}}
+		}),
 		"runs/overdue": func(t *twin) {
 			t.overdue = func(ctx context.Context, now time.Time) ([]store.Lease, error) {
 				leases, err := t.Store.Overdue(ctx, now)

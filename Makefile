@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test race check clients bench fuzz soak clean
+.PHONY: help run build test race postgres check clients bench fuzz soak clean
 
 FUZZTIME ?= 10s
 SOAKTIME ?= 30m
@@ -12,7 +12,7 @@ SOAKKILLS ?= 1000
 SOAKSEEDS ?= 100000
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## serve the page and the API on http://127.0.0.1:7420
 	go run ./cmd/artel serve
@@ -29,9 +29,20 @@ TEST = go test -vet=off -shuffle=on -timeout 60m -json
 # The longest packages come first, so that the others run beside them.
 FIRST = ./webui ./cmd/artel ./app
 
-test: ## run every test once; installs what they need first
+# What opens a database through store/rows/rowstest.
+DATABASE = ./event/... ./model/rendition ./pipeline ./agent/... ./artifact ./app/... ./gateway/... ./httpapi
+# A part of it that takes half a minute: what runs, servers and users do at the same time.
+TOGETHER = -run 'AtOnce|Queue|Recover|Taken|TakesOver|Resumed|Process|Search|Delete|User|Scope|PagesOverHTTP|TestConversations|TestDatabase' \
+	-skip 'UnderLoad|EachProcessors' ./app ./app/access ./app/health ./gateway/mcpserver ./httpapi
+
+test: ## run every test once, and a part of them on PostgreSQL; installs what they need first
 	@scripts/setup
+	@go run ./scripts/postgres $(TEST) $(TOGETHER) | { $(TESTSUM); }
 	@{ failed=0; $(TEST) $(FIRST) ./... || failed=1; cd sdktest && $(TEST) ./... || failed=1; exit $$failed; } | { $(TESTSUM); }
+
+postgres: ## run the tests of everything above the store on PostgreSQL
+	@scripts/setup
+	@go run ./scripts/postgres $(TEST) $(DATABASE) | { $(TESTSUM); }
 
 race: ## run the tests of the packages with goroutines with the race detector
 	@scripts/setup

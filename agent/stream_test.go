@@ -14,14 +14,13 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 // desk gives the bench a workspace.
 func (b *bench) desk(t *testing.T) *artifact.Workspace {
 	t.Helper()
-	db := sqlitetest.Open(t, sqlite.Memory)
+	db := rowstest.Open(t)
 	err := db.Update(t.Context(), artel.Local, func(tx store.Tx) error {
 		return tx.Conversations.Create(artel.Conversation{ID: b.in.Run.Conversation})
 	})

@@ -110,6 +110,12 @@ func (s *clocked) Clock(context.Context) (time.Time, error) {
 	return time.Now().Add(time.Duration(s.ahead.Load())), nil
 }
 
+// A local store is one of processes that share a machine, so that leases go by the clock of
+// [app.Options], which a test can set.
+type local struct{ store.Store }
+
+func (local) Clock(context.Context) (time.Time, error) { return time.Time{}, nil }
+
 // TestSkewedClocks: the clocks of two processes differ by minutes; neither takes the other's
 // run while it is renewed, and a dead one's is taken over when the lease ends by the clock of
 // the database.

@@ -43,18 +43,24 @@ func (cs *Conversations) Named(ctx context.Context, name string, create bool) (a
 		return c, artel.Errorf(artel.NotFound, op, artel.Shorten(name, 80), "there is no conversation with this id or title")
 	}
 	now := cs.core.now()
-	err = cs.core.update(ctx, func(tx store.Tx) error {
-		found, err := titled(tx, name)
-		if !errors.Is(err, artel.NotFound) {
-			c = found
-			return err
+	for ctx.Err() == nil {
+		err = cs.core.update(ctx, func(tx store.Tx) error {
+			found, err := titled(tx, name)
+			if !errors.Is(err, artel.NotFound) {
+				c = found
+				return err
+			}
+			c = artel.Conversation{ID: artel.NewConversationID(now), Title: name, CreatedAt: now, UpdatedAt: now}
+			if err := tx.Conversations.Create(c); err != nil {
+				return err
+			}
+			return remember(tx, c)
+		})
+		// A Conflict: another call, which did not see this one, was quicker to remember its own.
+		if !errors.Is(err, artel.Conflict) {
+			break
 		}
-		c = artel.Conversation{ID: artel.NewConversationID(now), Title: name, CreatedAt: now, UpdatedAt: now}
-		if err := tx.Conversations.Create(c); err != nil {
-			return err
-		}
-		return remember(tx, c)
-	})
+	}
 	return c, err
 }
 

@@ -106,7 +106,7 @@ func counted(n *atomic.Int32, p model.Provider) model.Provider {
 func TestSendTakesOver(t *testing.T) {
 	b, c, r := crash(t, holds)
 	now := time.Now()
-	b.config.Options.Now = func() time.Time { return now }
+	b.config.Options.Now, b.config.Store = func() time.Time { return now }, local{b.config.Store}
 	b.plays(play(t, writes))
 	b.App = b.open()
 	if _, err := b.Runs.Send(apptest.Context(t), c, run.Input{Text: "x"}); artel.CodeOf(err) != "run_active" {

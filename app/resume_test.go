@@ -3,7 +3,6 @@
 package app_test
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,7 +13,7 @@ import (
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/run"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 // TestTakenOverInVain ends a run that brings its process down at the same step
@@ -110,9 +109,9 @@ func TestTimeSpansRestarts(t *testing.T) {
 // the second takes over as soon as the lease of the first, which stands still,
 // is over, and the first writes nothing when it wakes up.
 func TestTwoProcesses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "data.db")
+	address := rowstest.Address(t)
 	open := func(config *app.Config) {
-		config.Store = sqlitetest.Open(t, path)
+		config.Store = local{rowstest.At(t, address)}
 	}
 	first := newBench(t, play(t, holds), open)
 	c := first.conversation()

@@ -3,7 +3,6 @@
 package app_test
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,16 +12,16 @@ import (
 	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/run"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 // TestResumedRunOverwritesNobody lets a person edit a text of a run between two of
 // its steps, before another process takes the run over. What the run replaces after
 // that without having read it is refused, and what it edits is merged.
 func TestResumedRunOverwritesNobody(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "data.db")
+	address := rowstest.Address(t)
 	open := func(config *app.Config) {
-		config.Store = sqlitetest.Open(t, path)
+		config.Store = local{rowstest.At(t, address)}
 	}
 	first := newBench(t, play(t, `
 -- turn 1 --

@@ -92,7 +92,7 @@ func TestTakenOverWhileWaiting(t *testing.T) {
 	q := b.question(r)
 	cold.mu.Lock()
 
-	b.config.Store = cold.Store
+	b.config.Store = local{cold.Store}
 	b.config.Options.Now = func() time.Time { return time.Now().Add(time.Minute) }
 	other := b.open()
 	if n, err := other.Recover(apptest.Context(t), false); err != nil || n != 1 {

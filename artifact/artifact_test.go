@@ -4,7 +4,6 @@ package artifact_test
 
 import (
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +17,7 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 	"github.com/artelhq/artel/store/storetest"
 )
 
@@ -44,9 +42,15 @@ type fatal interface {
 	Fatalf(format string, args ...any)
 }
 
-func newBench(t testing.TB, path string) *bench {
+// newBench makes one on the database of an address of [rowstest.Address]; empty: on a new one.
+func newBench(t testing.TB, address string) *bench {
 	t.Helper()
-	s := sqlitetest.Open(t, path)
+	var s store.Store
+	if address == "" {
+		s = rowstest.Open(t)
+	} else {
+		s = rowstest.At(t, address)
+	}
 	b := &bench{store: storetest.Metered(s, t.Errorf), blobs: blob.NewMemory()}
 	b.begin(t)
 	return b
@@ -148,7 +152,7 @@ func update(t fatal, w *artifact.Workspace, id artel.ArtifactID, old, repl strin
 }
 
 func TestRunLeavesOneVersion(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	w := b.workspace("run_1", b.a)
 	a := must[artel.Artifact](t)(w.Create(t.Context(), "plan", "The plan", "one two three", ""))
 	want := artel.Artifact{
@@ -198,7 +202,7 @@ func TestRunLeavesOneVersion(t *testing.T) {
 
 // A person's tool call between two edits of a run is folded at once.
 func TestInterleavedWriters(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	run, person := b.workspace("run_1", b.a), b.workspace("", b.a)
 	must[artel.Artifact](t)(person.Create(t.Context(), "doc", "", "a b c", ""))
 	update(t, run, "doc", "a", "A")
@@ -241,7 +245,7 @@ func TestInterleavedWriters(t *testing.T) {
 
 // The run's last edit comes before the person's: its version is below theirs.
 func TestFoldBelowAnotherVersion(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	run, person := b.workspace("run_1", b.a), b.workspace("", b.a)
 	must[artel.Artifact](t)(run.Create(t.Context(), "doc", "", "a b", ""))
 	update(t, run, "doc", "a", "A")
@@ -255,7 +259,7 @@ func TestFoldBelowAnotherVersion(t *testing.T) {
 
 // Two runs, where one builds on edits of the other that are folded first.
 func TestReplayThroughFoldedEdits(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	one, two := b.workspace("run_1", b.a), b.workspace("run_2", b.a)
 	must[artel.Artifact](t)(one.Create(t.Context(), "doc", "", "a b c", ""))
 	update(t, two, "doc", "a", "A")
@@ -272,7 +276,7 @@ func TestReplayThroughFoldedEdits(t *testing.T) {
 }
 
 func TestBranches(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	a, other := b.workspace("run_a", b.a), b.workspace("run_b", b.b)
 	must[artel.Artifact](t)(b.workspace("", b.root).Create(t.Context(), "shared", "", "root", ""))
 	update(t, a, "shared", "root", "left")
@@ -299,7 +303,7 @@ func TestBranches(t *testing.T) {
 }
 
 func TestRefusedWrites(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	b.options.MaxText = 20
 	w := b.workspace("run_1", b.a)
 	ctx := t.Context()
@@ -363,7 +367,7 @@ func TestRefusedWrites(t *testing.T) {
 
 // Ids are compared in their normal form, and types follow the id.
 func TestNormalFormAndTypes(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	w := b.workspace("", b.a)
 	a := must[artel.Artifact](t)(w.Create(t.Context(), "re\u0301sume\u0301.py", "", "", ""))
 	if a.ID != "r\u00e9sum\u00e9.py" || a.MediaType != "text/x-python" || a.Title != string(a.ID) {
@@ -385,7 +389,7 @@ func TestNormalFormAndTypes(t *testing.T) {
 }
 
 func TestForeignOwner(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	ctx := t.Context()
 	c := b.collection()
 	staged := must[artifact.Staged](t)(c.Uploads.Stage(ctx, strings.NewReader("hello"), media.Hint{Filename: "a.txt"}))
@@ -415,7 +419,7 @@ func TestForeignOwner(t *testing.T) {
 }
 
 func TestOverview(t *testing.T) {
-	b := newBench(t, filepath.Join(t.TempDir(), "rows.db"))
+	b := newBench(t, rowstest.Address(t))
 	ctx := t.Context()
 	c := b.collection()
 	if o, err := c.Overview(ctx, artel.Local, b.conv, b.a, 200); o.Plan.ID != "" || err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
 )
 
 // A moment is a time of a history, and of its reference.
@@ -93,7 +92,7 @@ func (h *history) burst(t *rapid.T) {
 // TestCondenseLongRun takes more edits out of a journal than one update does:
 // spans, whole texts among them, titles, and a deletion that can be undone.
 func TestCondenseLongRun(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	text := strings.Repeat("0123456789abcde\n", 100)
 	must[artel.Artifact](t)(b.workspace("", b.a).Create(t.Context(), "doc", "", text+"<0>", ""))
 	edits := 0
@@ -149,7 +148,7 @@ func TestCondenseLongRun(t *testing.T) {
 
 // TestCondenseWaitsForRuns: a run may name whatever it was told.
 func TestCondenseWaitsForRuns(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	w := b.workspace("run_1", b.a)
 	must[artel.Artifact](t)(w.Create(t.Context(), "doc", "", "a", ""))
 	update(t, w, "doc", "a", "b")

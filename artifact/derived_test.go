@@ -19,7 +19,7 @@ import (
 	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/media"
-	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 // countingBlobs counts openings, and fails them while failing is set.
@@ -64,7 +64,7 @@ func (b *bench) ref(id artel.ArtifactID, version int) artel.Ref {
 }
 
 func TestDerived(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	c := b.collection()
 	for _, tt := range []struct {
 		name  string
@@ -116,7 +116,7 @@ func TestDerived(t *testing.T) {
 }
 
 func TestDerivedRefusals(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	c := b.collection()
 	damaged := sample(t, "brief.docx")
 	damaged = damaged[:len(damaged)-200]
@@ -151,7 +151,7 @@ func TestDerivedRefusals(t *testing.T) {
 // TestDerivedOfEdits reads a page as it is after each edit of a run, and as it
 // was before.
 func TestDerivedOfEdits(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	c := b.collection()
 	a := put(t, b, c, "page.html", []byte("<h1>Old</h1>"))
 	w := c.Workspace(artifact.WorkspaceConfig{Owner: artel.Local, Conversation: b.conv, Run: artel.NewRunID(start), Message: b.root, Author: "lead_agent"})
@@ -174,7 +174,7 @@ func TestDerivedOfEdits(t *testing.T) {
 }
 
 func TestDerivedIsMadeOnce(t *testing.T) {
-	b := newBench(t, filepath.Join(t.TempDir(), "rows.db"))
+	b := newBench(t, rowstest.Address(t))
 	counting := &countingBlobs{Store: b.blobs}
 	b.blobs = counting
 	c := b.collection()

@@ -16,7 +16,6 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
 )
 
 // longRun makes edits here and there in a text of a megabyte.
@@ -43,7 +42,7 @@ func longRun(t *testing.T, b *bench, run artel.RunID, edits int) string {
 // test otherwise.
 func TestLongRunHoldsTheWriterShortly(t *testing.T) {
 	const edits = 700
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	want := longRun(t, b, "run_1", edits)
 	b.text(t, "doc", b.a, edits+1, want)
 	err := b.store.View(t.Context(), artel.Local, func(tx store.Tx) error {
@@ -94,7 +93,7 @@ func TestLongRunHoldsTheWriterShortly(t *testing.T) {
 // plan, leads to the same version as one that was not.
 func TestFoldInterrupted(t *testing.T) {
 	const edits = 700
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	want := longRun(t, b, "run_1", edits)
 	rows := b.store
 	errCut := errors.New("cut")
@@ -150,7 +149,7 @@ func (c cut) Update(ctx context.Context, o artel.Owner, fn func(store.Tx) error)
 // TestFoldBesideAnother: another process folds the run between the plan of this one and
 // its first update. The text of the version that it has made stays.
 func TestFoldBesideAnother(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	w := b.workspace("run_1", b.a)
 	must[artel.Artifact](t)(b.workspace("", b.a).Create(t.Context(), "doc", "", strings.Repeat("a line\n", 100)+"end 0", ""))
 	last, stored := 0, false

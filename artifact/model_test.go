@@ -19,7 +19,6 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/artifact/diff"
 	"github.com/artelhq/artel/artifact/edit"
-	"github.com/artelhq/artel/store/sqlite"
 )
 
 // A row is one numbered state in the reference.
@@ -150,7 +149,7 @@ func TestCondensedHistories(t *testing.T) {
 
 // histories takes random actions of all kinds, some of them more often.
 func histories(t *testing.T, shortest, longest int, often ...string) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	clock := start
 	b.options.Now = func() time.Time {
 		clock = clock.Add(time.Millisecond)

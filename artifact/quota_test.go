@@ -17,6 +17,7 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/store"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 const pictureSize = 1000
@@ -59,7 +60,7 @@ func TestQuotaTogether(t *testing.T) {
 	abandoned := errors.New("the client has left")
 	for name, size := range map[string]int64{"known sizes": pictureSize, "unknown sizes": -1} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, t.TempDir()+"/data.db")
+			b := newBench(t, rowstest.Address(t))
 			b.options.Quota = fit*pictureSize + pictureSize/2
 			c := b.collection()
 			// The first uploads hold reservations until all others have asked for one.
@@ -109,7 +110,7 @@ func TestQuotaTogether(t *testing.T) {
 // leave nothing when they are refused.
 func TestQuotaWithin(t *testing.T) {
 	const all, fit = 16, 5
-	b := newBench(t, t.TempDir()+"/data.db")
+	b := newBench(t, rowstest.Address(t))
 	b.options.Quota = fit*pictureSize + 1
 	c := b.collection()
 	results := make(chan error, all)
@@ -147,7 +148,7 @@ func TestQuotaWithin(t *testing.T) {
 // TestQuotaOfTexts: what agents and users write counts, small edits of long texts cost
 // nothing, and deleting is always possible.
 func TestQuotaOfTexts(t *testing.T) {
-	b := newBench(t, t.TempDir()+"/data.db")
+	b := newBench(t, rowstest.Address(t))
 	b.options.Quota = 50_000
 	users := b.workspace("", "")
 	long := strings.Repeat("one line of text\n", 1000) // 17,000 bytes
@@ -199,7 +200,7 @@ func TestQuotaOfTexts(t *testing.T) {
 
 // TestQuotaOfRestored: an older version that a message restores counts like any text.
 func TestQuotaOfRestored(t *testing.T) {
-	b := newBench(t, t.TempDir()+"/data.db")
+	b := newBench(t, rowstest.Address(t))
 	b.options.Quota = 50_000
 	c := b.collection()
 	users := b.workspace("", "")
@@ -221,7 +222,7 @@ func TestQuotaOfRestored(t *testing.T) {
 
 // TestQuotaStops: a body that is longer than it said is stopped where nothing is left.
 func TestQuotaStops(t *testing.T) {
-	b := newBench(t, t.TempDir()+"/data.db")
+	b := newBench(t, rowstest.Address(t))
 	b.options.Quota = 2000
 	c := b.collection()
 	read := 0

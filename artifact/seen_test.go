@@ -4,21 +4,20 @@ package artifact_test
 
 import (
 	"errors"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 // A process that takes over a run has seen what the run has seen: what was there
 // at the beginning and what the run wrote. Times play no part; all clocks stand.
 func TestResumedRunHasSeenWhatItSaw(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rows.db")
-	b := newBench(t, path)
+	address := rowstest.Address(t)
+	b := newBench(t, address)
 	b.options.Now = func() time.Time { return start }
 	person := b.workspace("", b.a)
 	for _, id := range []artel.ArtifactID{"doc", "own", "shared", "given"} {
@@ -37,11 +36,7 @@ func TestResumedRunHasSeenWhatItSaw(t *testing.T) {
 	update(t, first, "shared", "1st", "one") // merged with the person's, which the run has not read
 	must[artel.Artifact](t)(person.Create(t.Context(), "new", "", "by a person meanwhile", ""))
 
-	taken, err := sqlite.Open(t.Context(), path, sqlite.Options{}) // another process
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
+	taken := rowstest.At(t, address) // another process
 	second := artifact.New(taken, b.blobs, b.options).Workspace(artifact.WorkspaceConfig{
 		Owner: artel.Local, Conversation: b.conv, Run: "run_1", Message: b.a, Author: "lead_agent",
 	})
@@ -70,7 +65,7 @@ func TestResumedRunHasSeenWhatItSaw(t *testing.T) {
 		t.Errorf("a rewrite of what it has read: %v", err)
 	}
 	b.fold(t, "run_1")
-	err = b.store.View(t.Context(), artel.Local, func(tx store.Tx) error {
+	err := b.store.View(t.Context(), artel.Local, func(tx store.Tx) error {
 		notes, err := tx.Notes.List(store.NoteQuery{Conversation: b.conv})
 		if err == nil && len(notes) != 0 {
 			t.Errorf("the end of the run has left %+v", notes)

@@ -16,7 +16,6 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
 	"github.com/artelhq/artel/store/storetest"
 )
 
@@ -27,7 +26,7 @@ var errStep = errors.New("the disk has failed")
 // it. What failed has left nothing, what was committed is there whole, and the
 // same workspaces go on to the end that there is without failures.
 func TestEveryStepFails(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	clock := start
 	b.options.Now = func() time.Time { clock = clock.Add(time.Second); return clock }
 	rows := b.store

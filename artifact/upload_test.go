@@ -24,7 +24,6 @@ import (
 	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
 )
 
 // background is for places that have no test's context.
@@ -52,7 +51,7 @@ func upload(t fatal, b *bench, names ...string) []artel.Artifact {
 
 func TestUploadNames(t *testing.T) {
 	long := strings.Repeat("x", 80)
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	for _, tt := range []struct {
 		names []string
 		want  []artel.ArtifactID
@@ -87,7 +86,7 @@ func TestUploadNames(t *testing.T) {
 
 // An id that only another branch knows is taken all the same.
 func TestUploadAvoidsEveryID(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	must[artel.Artifact](t)(b.workspace("run_1", b.b).Create(t.Context(), "a.txt", "", "of b", ""))
 	if got := upload(t, b, "a.txt"); got[0].ID != "a_1.txt" {
 		t.Errorf("got %s", got[0].ID)
@@ -95,7 +94,7 @@ func TestUploadAvoidsEveryID(t *testing.T) {
 }
 
 func TestUploadNamesAreIDs(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.OneOf(rapid.String(), rapid.StringN(50, 70, -1),
 			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "name")
@@ -111,7 +110,7 @@ func TestUploadNamesAreIDs(t *testing.T) {
 }
 
 func TestUpload(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	ctx := t.Context()
 	c := b.collection()
 	png := picture(t)
@@ -178,7 +177,7 @@ func read(t testing.TB, c *artifact.Collection, ref artel.Ref, at artel.MessageI
 }
 
 func TestOpenWhileARunWrites(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	c := b.collection()
 	must[artel.Artifact](t)(b.workspace("", b.a).Create(t.Context(), "doc", "", "a b", ""))
 	w := b.workspace("run_1", b.a)
@@ -207,7 +206,7 @@ func TestOpenWhileARunWrites(t *testing.T) {
 }
 
 func TestStageLimits(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	b.options.MaxBytes, b.options.MaxText = 100, 10
 	c := b.collection()
 	png := picture(t)
@@ -236,7 +235,7 @@ func TestStageLimits(t *testing.T) {
 // which the beginning can be read; a file of editable size takes its place as a
 // text again.
 func TestLargeText(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	b.options.MaxText = 100
 	c := b.collection()
 	for _, tt := range []struct {
@@ -310,7 +309,7 @@ func (f failing) Update(ctx context.Context, o artel.Owner, fn func(store.Tx) er
 }
 
 func TestAddIsAllOrNone(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	c := artifact.New(failing{b.store}, b.blobs, artifact.Options{})
 	var staged []artifact.Staged
 	for range 3 {
@@ -346,7 +345,7 @@ func (s *swept) Update(ctx context.Context, o artel.Owner, fn func(store.Tx) err
 
 // An artifact is never made of bytes whose last holder was removed meanwhile.
 func TestPutOfWhatIsRemoved(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	b.options.Now = func() time.Time { return start }
 	c := b.collection()
 	png := "\x89PNG\r\n\x1a\n some bytes \x00"

@@ -17,7 +17,7 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 // logged is a configuration whose edits go to the conversation's log.
@@ -49,7 +49,7 @@ func events(t testing.TB, b *bench) []artel.Event {
 }
 
 func TestEveryEditHasItsEvent(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	w := b.collection().Workspace(logged(b, "run_1", "lead_agent"))
 	created := must[artel.Artifact](t)(w.Create(t.Context(), "doc", "Title", "a b", ""))
 	updated := update(t, w, "doc", "b", "B")
@@ -82,7 +82,7 @@ func TestEveryEditHasItsEvent(t *testing.T) {
 }
 
 func TestEditWithoutEventIsUndone(t *testing.T) {
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	must[artel.Artifact](t)(b.workspace("", b.a).Create(t.Context(), "doc", "", "a", ""))
 	gone := errors.New("the log is full")
 	w := b.collection().Workspace(artifact.WorkspaceConfig{
@@ -108,7 +108,7 @@ func TestEditWithoutEventIsUndone(t *testing.T) {
 // the journal in order, and its spans lead to the text.
 func TestWritersAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, filepath.Join(t.TempDir(), "rows.db"))
+	b := newBench(t, rowstest.Address(t))
 	const each = 25
 	names := []string{"x", "y", "z"}
 	var text strings.Builder
@@ -165,7 +165,7 @@ func TestWritersAtOnce(t *testing.T) {
 
 // Of writers that all want the same version, one wins.
 func TestIfVersionHasOneWinner(t *testing.T) {
-	b := newBench(t, filepath.Join(t.TempDir(), "rows.db"))
+	b := newBench(t, rowstest.Address(t))
 	must[artel.Artifact](t)(b.workspace("", b.a).Create(t.Context(), "doc", "", "a", ""))
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -194,7 +194,7 @@ func TestIfVersionHasOneWinner(t *testing.T) {
 func TestTwoWritersManyTimes(t *testing.T) {
 	t.Parallel()
 	const rounds = 100 // and twenty times as many in make soak
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	must[artel.Artifact](t)(b.workspace("", b.a).Create(t.Context(), "doc", "", "run <0>\nperson <0>\n", ""))
 	must[artel.Artifact](t)(b.workspace("", b.a).Create(t.Context(), "saved", "", "0", ""))
 	run, person := b.workspace("run_1", b.a), b.workspace("", b.a)
@@ -243,7 +243,7 @@ func TestTwoWritersManyTimes(t *testing.T) {
 // What a workspace remembers stays within bounds, and forgetting is harmless.
 func TestLargeTexts(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, sqlite.Memory)
+	b := newBench(t, "")
 	w := b.workspace("run_1", b.a)
 	filler := strings.Repeat("0123456789abcde\n", 15<<20/16)
 	for i := range 6 {

@@ -21,23 +21,13 @@ import (
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/event/eventtest"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestLocalNotifier(t *testing.T) {
 	eventtest.Run(t, func(testing.TB) event.Notifier { return event.NewNotifier() })
-}
-
-func openStore(tb testing.TB) store.Store {
-	tb.Helper()
-	s, err := sqlite.Open(tb.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = s.Close() })
-	return s
 }
 
 func newConversation(tb testing.TB, s store.Store) artel.ConversationID {
@@ -80,7 +70,7 @@ func take(t *testing.T, l *event.Log, c artel.ConversationID, after artel.Seq, o
 }
 
 func TestFollowReadsOnFromANumber(t *testing.T) {
-	s := openStore(t)
+	s := rowstest.Open(t)
 	l := event.NewLog(s, event.NewNotifier())
 	c := newConversation(t, s)
 	const total = 250 // several batches
@@ -99,7 +89,7 @@ func TestFollowReadsOnFromANumber(t *testing.T) {
 }
 
 func TestFollowRefuses(t *testing.T) {
-	s := openStore(t)
+	s := rowstest.Open(t)
 	l := event.NewLog(s, event.NewNotifier())
 	c := newConversation(t, s)
 	for _, tt := range []struct {
@@ -130,7 +120,7 @@ func TestFollowRefuses(t *testing.T) {
 }
 
 func TestFollowEndsWithItsContext(t *testing.T) {
-	s := openStore(t)
+	s := rowstest.Open(t)
 	l := event.NewLog(s, event.NewNotifier())
 	c := newConversation(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -152,7 +142,7 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 }
 
 func TestFollowEndsWithTheConversation(t *testing.T) {
-	s := openStore(t)
+	s := rowstest.Open(t)
 	b := event.NewNotifier()
 	l := event.NewLog(s, b)
 	c := newConversation(t, s)
@@ -174,7 +164,7 @@ func TestFollowEndsWithTheConversation(t *testing.T) {
 }
 
 func TestAppendRefusesWhatIsLiveOnly(t *testing.T) {
-	s := openStore(t)
+	s := rowstest.Open(t)
 	l := event.NewLog(s, event.NewNotifier())
 	c := newConversation(t, s)
 	_, err := l.Append(t.Context(), artel.Local, c, payload(t, artel.RunStarted{}), payload(t, artel.MessageDelta{Text: "x"}))
@@ -191,7 +181,7 @@ func TestAppendRefusesWhatIsLiveOnly(t *testing.T) {
 // begins a new interval, and a lost notification is made up for.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := openStore(t)
+		s := rowstest.Open(t)
 		notifier := event.NewNotifier()
 		l := event.NewLog(s, notifier)
 		c := newConversation(t, s)
@@ -234,7 +224,7 @@ func TestHeartbeat(t *testing.T) {
 // TestDeltasAfterCompletion: a follower that has a message in full, in this sequence
 // or the one before, gets no more pieces of it.
 func TestDeltasAfterCompletion(t *testing.T) {
-	s := openStore(t)
+	s := rowstest.Open(t)
 	notifier := event.NewNotifier()
 	l := event.NewLog(s, notifier)
 	c := newConversation(t, s)
@@ -265,7 +255,7 @@ func TestDeltasAfterCompletion(t *testing.T) {
 // connect, break off and come back, each ends with the whole log, once and in
 // order, and never shows text that the answer does not have.
 func TestFollowers(t *testing.T) {
-	s := openStore(t)
+	s := rowstest.Open(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		notifier := event.NewNotifier()
 		l := event.NewLog(s, notifier)
@@ -426,7 +416,7 @@ func (f *client) take(e artel.Event, fresh map[artel.MessageID]bool, truth func(
 // TestLongEvents: followers receive all of a log whose events are long, in order, near
 // its end and far from it, and no read returns much more than its limit.
 func TestLongEvents(t *testing.T) {
-	s := openStore(t)
+	s := rowstest.Open(t)
 	longest := &longestRead{Store: s}
 	l := event.NewLog(longest, event.NewNotifier())
 	c := newConversation(t, s)
@@ -500,7 +490,7 @@ func (r readSizes) Read(c artel.ConversationID, after artel.Seq, limit int) ([]a
 // long events, gets no text of it that the writer has not discarded yet.
 func TestReconnectAfterLongEvents(t *testing.T) {
 	notifier := event.NewNotifier()
-	s := openStore(t)
+	s := rowstest.Open(t)
 	l := event.NewLog(s, notifier)
 	c := newConversation(t, s)
 	for range 6 {

@@ -37,8 +37,7 @@ import (
 	"github.com/artelhq/artel/model/provider/gemini"
 	"github.com/artelhq/artel/model/provider/openai"
 	"github.com/artelhq/artel/model/provider/responses"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 // A bench is a gateway before two services: "chat", which speaks the Chat
@@ -94,7 +93,7 @@ type setup struct {
 
 func newBench(t *testing.T, setups ...setup) *bench {
 	t.Helper()
-	db := sqlitetest.Open(t, sqlite.Memory)
+	db := rowstest.Open(t)
 	var s setup
 	if len(setups) > 0 {
 		s = setups[0]

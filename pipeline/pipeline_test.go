@@ -29,8 +29,7 @@ import (
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/pipeline/token"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,7 +48,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	db := sqlitetest.Open(t, sqlite.Memory)
+	db := rowstest.Open(t)
 	err := db.Update(t.Context(), artel.Local, func(tx store.Tx) error {
 		return tx.Conversations.Create(artel.Conversation{ID: conv})
 	})

@@ -32,8 +32,7 @@ import (
 	"github.com/artelhq/artel/internal/fetch"
 	"github.com/artelhq/artel/internal/fetch/fetchtest"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 // TestMain is also the program that tests start as an MCP server.
@@ -160,7 +159,7 @@ func newBench(t *testing.T, s mcp.Server) *bench {
 	if b.pool, err = mcp.NewPool([]mcp.Server{s}, slog.New(slog.NewTextHandler(b.log, nil))); err != nil {
 		t.Fatal(err)
 	}
-	db := sqlitetest.Open(t, sqlite.Memory)
+	db := rowstest.Open(t)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); b.pool.Run(ctx) }()

@@ -26,8 +26,7 @@ import (
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/route"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,7 +43,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	db := sqlitetest.Open(t, sqlite.Memory)
+	db := rowstest.Open(t)
 	const conv = artel.ConversationID("cnv_00000000000000000000000000")
 	err := db.Update(t.Context(), artel.Local, func(tx store.Tx) error {
 		return tx.Conversations.Create(artel.Conversation{ID: conv})

@@ -20,8 +20,7 @@ import (
 	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type bench struct {
 	*access.Access
 	t    *testing.T
-	db   *sqlite.Store
+	db   store.Store
 	stop func(context.Context, artel.Owner, string) error // of the next open; nil: none
 
 	follow bool // the clock is that of the machine, or of a bubble
@@ -43,7 +42,7 @@ const password = "a long password"
 
 func newBench(t *testing.T, o access.Options) *bench {
 	t.Helper()
-	b := &bench{t: t, db: sqlitetest.Open(t, sqlite.Memory), now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
+	b := &bench{t: t, db: rowstest.Open(t), now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
 	b.open(o)
 	return b
 }
@@ -594,7 +593,7 @@ func TestActsOfAccess(t *testing.T) {
 
 // BenchmarkIdentify measures what every request pays.
 func BenchmarkIdentify(b *testing.B) {
-	db := sqlitetest.Open(b, sqlite.Memory)
+	db := rowstest.Open(b)
 	a := access.New(access.Config{Store: db, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	defer a.Close()
 	admin := access.With(b.Context(), access.Operator())

@@ -12,15 +12,14 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 // TestLoginWork: a login costs the same work, which is one hash, and a failed one has the
 // same answer, whether there is an account or not, and whatever is wrong with it.
 func TestLoginWork(t *testing.T) {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	a := New(Config{Store: sqlitetest.Open(t, sqlite.Memory), Options: Options{Mode: Required}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }})
+	a := New(Config{Store: rowstest.Open(t), Options: Options{Mode: Required}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }})
 	t.Cleanup(a.Close)
 	var work []string
 	argon := a.core.argon

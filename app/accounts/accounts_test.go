@@ -29,8 +29,7 @@ import (
 	"github.com/artelhq/artel/internal/oauth/oauthtest"
 	"github.com/artelhq/artel/internal/secret"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,7 +40,7 @@ var site = accounts.SiteAt("http://127.0.0.1:7777")
 type bench struct {
 	t      *testing.T
 	server *oauthtest.Server
-	db     *sqlite.Store
+	db     store.Store
 	box    *secret.Box
 	log    *apptest.Log
 	pool   *mcp.Pool
@@ -50,7 +49,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{t: t, server: oauthtest.New(t), db: sqlitetest.Open(t, filepath.Join(t.TempDir(), "artel.db")), log: &apptest.Log{}}
+	b := &bench{t: t, server: oauthtest.New(t), db: rowstest.At(t, rowstest.Address(t)), log: &apptest.Log{}}
 	var err error
 	if b.box, err = secret.New("", filepath.Join(t.TempDir(), "key")); err != nil {
 		t.Fatal(err)

@@ -19,8 +19,7 @@ import (
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 // A Log is what an application has logged. It is safe for concurrent use.
@@ -52,7 +51,7 @@ func Config(t testing.TB, p model.Provider) (app.Config, *Log) {
 		p = demo.New(blobs, demo.Options{})
 	}
 	return app.Config{
-		Store: sqlitetest.Open(t, sqlite.Memory), Blobs: blobs, Notifier: event.NewNotifier(),
+		Store: rowstest.Open(t), Blobs: blobs, Notifier: event.NewNotifier(),
 		Services:  model.NewRegistry([]model.Service{service}, service.ID),
 		Providers: map[model.Dialect]model.Provider{model.Demo: p},
 		Options:   app.Options{Log: slog.New(slog.NewTextHandler(log, nil)), SpoolDir: t.TempDir()},

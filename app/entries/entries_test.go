@@ -32,8 +32,7 @@ import (
 	"github.com/artelhq/artel/model/provider/gemini"
 	"github.com/artelhq/artel/model/provider/openai"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 // A bench has services in a database in memory.
@@ -51,7 +50,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{t: t, ctx: access.With(t.Context(), access.Operator()), db: sqlitetest.Open(t, sqlite.Memory), registry: model.NewRegistry(nil, "")}
+	b := &bench{t: t, ctx: access.With(t.Context(), access.Operator()), db: rowstest.Open(t), registry: model.NewRegistry(nil, "")}
 	client, blobs := fetch.NewClient(fetch.Options{AllowPrivate: true}), blob.NewMemory()
 	t.Cleanup(client.CloseIdleConnections)
 	o := provider.Options{Client: client, Blobs: blobs}

@@ -123,7 +123,7 @@ const probe = "readiness"
 // Database checks that s can be written, by writing the time.
 func Database(s store.Store) Check {
 	return Check{"database", func(ctx context.Context) error {
-		return s.Update(ctx, probe, func(tx store.Tx) error {
+		err := s.Update(ctx, probe, func(tx store.Tx) error {
 			now := time.Now().UTC()
 			value, err := json.Marshal(now)
 			if err != nil {
@@ -139,6 +139,10 @@ func Database(s store.Store) Check {
 			_, err = tx.Settings.Put(store.Setting{Name: probe, Value: value, Revision: revision, UpdatedAt: now})
 			return err
 		})
+		if artel.KindOf(err) == artel.Conflict { // another server has written it at the same time
+			return nil
+		}
+		return err
 	}}
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,8 +19,7 @@ import (
 
 	"github.com/artelhq/artel/app/health"
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 func codes(all []health.Cause) (out []string) {
@@ -35,7 +35,7 @@ func TestCauses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "data.db"))
+	db := rowstest.At(t, rowstest.Address(t))
 	open := func() *health.Checker {
 		return health.New(slog.New(slog.DiscardHandler), health.Database(db), health.Blobs(blobs), health.Disk(t.TempDir()))
 	}
@@ -63,12 +63,28 @@ func TestCauses(t *testing.T) {
 
 // TestDatabase: the check writes again and again.
 func TestDatabase(t *testing.T) {
-	check := health.Database(sqlitetest.Open(t, sqlite.Memory))
+	check := health.Database(rowstest.Open(t))
 	for range 3 {
 		if err := check.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestDatabaseAtOnce: several servers check one database at the same time.
+func TestDatabaseAtOnce(t *testing.T) {
+	check := health.Database(rowstest.Open(t))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 5 {
+				if err := check.Run(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // TestFresh: however often a server is asked, checks run once in two seconds.

@@ -16,8 +16,7 @@ import (
 	"github.com/artelhq/artel/app/meter"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type bench struct {
 	*meter.Meter
 	t    *testing.T
-	db   *sqlite.Store
+	db   store.Store
 	user meter.UserLimits
 
 	mu  sync.Mutex
@@ -35,7 +34,7 @@ type bench struct {
 
 func newBench(t *testing.T, user meter.UserLimits) *bench {
 	t.Helper()
-	b := &bench{t: t, db: sqlitetest.Open(t, sqlite.Memory), user: user, now: time.Date(2026, 3, 31, 23, 59, 0, 0, time.UTC)}
+	b := &bench{t: t, db: rowstest.Open(t), user: user, now: time.Date(2026, 3, 31, 23, 59, 0, 0, time.UTC)}
 	b.start()
 	return b
 }

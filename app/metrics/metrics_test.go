@@ -23,8 +23,7 @@ import (
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 // scrape returns the metrics of the product.
@@ -119,7 +118,7 @@ func TestGatewayAllocates(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	m := metrics.New("")
-	s := m.Store(sqlitetest.Open(t, sqlite.Memory))
+	s := m.Store(rowstest.Open(t))
 	c := artel.Conversation{ID: artel.NewConversationID(time.Now())}
 	add := func(fail error, payloads ...artel.Payload) {
 		t.Helper()

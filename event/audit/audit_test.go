@@ -13,13 +13,12 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/event/audit"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 func TestRecord(t *testing.T) {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	l := audit.New(sqlitetest.Open(t, sqlite.Memory), func() time.Time { return now })
+	l := audit.New(rowstest.Open(t), func() time.Time { return now })
 	ctx := audit.WithAddress(artel.WithOwner(t.Context(), "ann"), "192.0.2.7")
 	for _, a := range []audit.Act{
 		{Action: audit.ConversationDeleted, Target: "cnv_1"},

@@ -22,7 +22,7 @@ import (
 	"github.com/artelhq/artel/event/bus"
 	"github.com/artelhq/artel/event/eventtest"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -235,11 +235,7 @@ func TestLossy(t *testing.T) {
 
 // logs returns the logs of two processes on one store.
 func logs(t *testing.T, h *hub) (one, other *event.Log, c artel.ConversationID) {
-	db, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
+	db := rowstest.Open(t)
 	c = artel.NewConversationID(time.Now())
 	if err := db.Update(t.Context(), "me", func(tx store.Tx) error { return tx.Conversations.Create(artel.Conversation{ID: c}) }); err != nil {
 		t.Fatal(err)

@@ -16,8 +16,7 @@ import (
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 // droppedBytes records the bytes that services were asked to delete.
@@ -31,7 +30,7 @@ func (d *droppedBytes) Digests() []artel.Digest { return nil }
 
 // A deleted upload is deleted at services, too, and only its own key can delete it.
 func TestDeleteUpload(t *testing.T) {
-	db := sqlitetest.Open(t, sqlite.Memory)
+	db := rowstest.Open(t)
 	services := &droppedBytes{}
 	a, err := app.New(app.Config{
 		Store: db, Blobs: blob.NewMemory(), Notifier: event.NewNotifier(), Services: model.NewRegistry(nil, ""), Files: app.FileOptions{ServiceFiles: services},

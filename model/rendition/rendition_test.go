@@ -28,8 +28,7 @@ import (
 	"github.com/artelhq/artel/model/fake"
 	"github.com/artelhq/artel/model/provider/openai"
 	"github.com/artelhq/artel/model/rendition"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/store/sqlite/sqlitetest"
+	"github.com/artelhq/artel/store/rows/rowstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -70,7 +69,7 @@ type bench struct {
 
 func newBench(t *testing.T, o rendition.Options) *bench {
 	t.Helper()
-	s := sqlitetest.Open(t, sqlite.Memory)
+	s := rowstest.Open(t)
 	b := &bench{t: t, blobs: &watched{Store: blob.NewMemory()}, server: fake.OpenAI(fake.Options{}), now: time.Now()}
 	web := httptest.NewServer(b.server)
 	t.Cleanup(web.Close)

@@ -370,6 +370,22 @@ func listLeaf(ctx context.Context, leaf string, yield func(Info) bool) (more boo
 	return true, nil
 }
 
+// MoveAside moves the files of a digest into a folder of the same file system, as when their
+// bytes are damaged, so that the blob is missing and can be put again.
+func (d *Dir) MoveAside(ctx context.Context, digest artel.Digest, folder string) error {
+	const op = "blob.MoveAside"
+	paths, err := d.paths(ctx, op, digest)
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if err := os.Rename(path, filepath.Join(folder, filepath.Base(path))); err != nil {
+			return diskError(op, string(digest), err)
+		}
+	}
+	return nil
+}
+
 // place returns the folder of a digest that has the right form, and the beginning of its file's name.
 func (d *Dir) place(digest artel.Digest) (leaf, name string) {
 	hex := digest.Hex()

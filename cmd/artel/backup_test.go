@@ -96,13 +96,36 @@ func TestBackup(t *testing.T) {
 	}
 	_ = filepath.WalkDir(filepath.Join(damaged, "blobs"), func(path string, e os.DirEntry, _ error) error {
 		if e.Type().IsRegular() && e.Name() != "lock" {
-			if err := os.WriteFile(path, []byte(strings.ToUpper(photo)), 0o600); err != nil {
+			if err := os.WriteFile(path, []byte(strings.Replace(photo, "picture", "PICTURE", 1)), 0o600); err != nil {
 				t.Error(err)
 			}
 		}
 		return nil
 	})
 	refused("damaged", "backup", "verify", damaged)
+	// Mended where it can be: the bytes go aside, and the same file is uploaded again.
+	artelOut("fsck", "--data", damaged) // the sizes are right
+	for _, repair := range []string{"", " --repair"} {
+		out, code, err := verb(t.Context(), dir, env, strings.Fields("fsck --deep --data "+damaged+repair)...)
+		if code != 1 || !strings.Contains(out, "bytes of the file are damaged") {
+			t.Errorf("fsck%s: %d, %v, %s", repair, code, err, out)
+		}
+	}
+	mend, err := launch(dir, env, "serve", "--addr", "127.0.0.1:0", "--data", damaged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(mend.kill)
+	if _, err := httpapi.NewClient(mend.url, nil).Upload(t.Context(), c.ID, "again.bin", "application/octet-stream", strings.NewReader(photo), int64(len(photo))); err != nil {
+		t.Error(err)
+	}
+	check("mended", mend.url)
+	if err := mend.stop(); err != nil {
+		t.Error(err)
+	}
+	if out := artelOut("fsck", "--deep", "--data", damaged); !strings.Contains(out, "everything is there: 1 files") {
+		t.Errorf("fsck after that: %s", out)
+	}
 	refused("no complete backup", "backup", "restore", filepath.Join(dir, "data"), "--data", filepath.Join(dir, "x"))
 
 	database, objects := pg.Schema(t), s3test.Address(bucket.Endpoint, "files")

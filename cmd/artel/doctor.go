@@ -45,6 +45,7 @@ var errFindings = errors.New("artel doctor has findings")
 func doctorCommand(g *globals) *cobra.Command {
 	var addr, data, blobs string
 	var services, recount bool
+	var database string
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Look for what keeps the server from working", Args: usage(cobra.NoArgs),
 		Long: `Checks the configuration, the data directory, the disk, the database, the address,
@@ -53,7 +54,7 @@ few tokens each. Changes nothing, and prints no keys; --recount alone corrects h
 much each user stores, where the sums that are kept are wrong. Exits with 1 if
 something needs to be done.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := doctor{addr: addr, data: data, bucket: blobs, recount: recount}
+			d := doctor{addr: addr, data: data, bucket: blobs, postgres: database, recount: recount}
 			d.examine(cmd.Context(), g.config, services)
 			err := g.print(cmd, map[string]any{"version": version, "checks": d.all}, func(w printer) {
 				for _, one := range d.all {
@@ -80,6 +81,7 @@ something needs to be done.`,
 	}
 	cmd.Flags().StringVar(&addr, "addr", envOr("ARTEL_ADDR", defaultAddr), "address that the server is to listen on")
 	cmd.Flags().StringVar(&data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
+	databaseFlag(cmd, &database)
 	blobsFlag(cmd, &blobs)
 	cmd.Flags().BoolVar(&recount, "recount", false, "correct how much each user stores, if it is wrong; writes wait meanwhile")
 	cmd.Flags().BoolVar(&services, "services", false, "ask every model service for a word, which may cost")

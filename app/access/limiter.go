@@ -19,7 +19,9 @@ const (
 )
 
 // A limiter delays tries that failed before. After some free ones, each try makes
-// the next wait twice as long.
+// the next wait twice as long. Each process has its own, so n processes let n times as many
+// through: a guess at an account takes a minute at each of them in the end, which is
+// still too slow to find a password.
 type limiter struct {
 	now  func() time.Time
 	free int

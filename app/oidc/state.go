@@ -93,7 +93,9 @@ func equal(a, b string) bool {
 	return b != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 
-// usedStates remembers the states of finished logins until they end by themselves.
+// usedStates remembers the states of finished logins until they end by themselves. Each
+// process has its own: a state that is used again at another process fails there too,
+// because the provider takes its code once.
 type usedStates struct {
 	mu    sync.Mutex
 	until map[string]time.Time

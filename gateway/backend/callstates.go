@@ -25,7 +25,8 @@ const (
 
 // callStates caches the opaque state of tool calls (thought signatures), and the
 // reasoning before them, by call id, for clients that do not return it. The least
-// recently used goes first. It is safe for concurrent use.
+// recently used goes first. It is safe for concurrent use. Each process has its own: what
+// another one remembers is missing as after a restart, and the model answers without it.
 type callStates struct {
 	mu    sync.Mutex
 	of    map[callKey]*list.Element // of *callState

@@ -159,7 +159,8 @@ const (
 	failuresToCool  = 3 // requests that failed in a row
 )
 
-// health knows which services have failed lately. It is safe for concurrent use.
+// health knows which services have failed lately. Each process finds that out for itself, by a
+// few requests that are tried elsewhere after they failed. It is safe for concurrent use.
 type health struct {
 	cooldown time.Duration // negative: services never cool down
 	now      func() time.Time

@@ -3,10 +3,14 @@
 package app_test
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/apptest"
+	"github.com/artelhq/artel/app/settings"
+	"github.com/artelhq/artel/pipeline"
 )
 
 // TestNamedAtOnce: of two calls that make the conversation of a title at the same time, as a
@@ -28,4 +32,20 @@ func TestNamedAtOnce(t *testing.T) {
 	if err != nil || got.ID != quicker.ID {
 		t.Errorf("got %+v, %v, want %s", got, err, quicker.ID)
 	}
+}
+
+// TestAnyRevisionAtOnce: who replaces a setting whatever it is meets no conflict.
+func TestAnyRevisionAtOnce(t *testing.T) {
+	b := newBench(t, nil)
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			for range 5 {
+				if _, err := b.Profiles.Set(apptest.Context(t), pipeline.Profile{Name: fmt.Sprint("user ", n)}, settings.AnyRevision); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -70,11 +70,16 @@ const AnyRevision = -1
 
 // put stores v under a name in place of a revision; a nil v removes it.
 func (k *Config) put(ctx context.Context, name string, v any, revision int) (next int, err error) {
-	err = k.update(ctx, func(tx store.Tx) error {
-		next, err = k.putTx(tx, name, v, revision)
-		return err
-	})
-	return next, err
+	for {
+		err = k.update(ctx, func(tx store.Tx) (err error) {
+			next, err = k.putTx(tx, name, v, revision)
+			return err
+		})
+		// Another call has replaced the revision that this one found, at the same time.
+		if revision != AnyRevision || !errors.Is(err, artel.Conflict) || ctx.Err() != nil {
+			return next, err
+		}
+	}
 }
 
 func (k *Config) putTx(tx store.Tx, name string, v any, revision int) (int, error) {

@@ -6,8 +6,7 @@
 // events as it grows.
 //
 // Begin with [NewLog]. A [Notifier] wakes the followers; [NewNotifier] makes
-// the one for a single process. The kit event/eventtest tests others. [Changes] tells processes that
-// settings, keys and users have changed, which have no log.
+// the one for a single process. The kit event/eventtest tests others.
 //
 // The log guarantees:
 //

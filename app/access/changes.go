@@ -5,6 +5,9 @@ package access
 import (
 	"context"
 	"errors"
+	"maps"
+	"reflect"
+	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
@@ -26,8 +29,39 @@ func (a *Access) Changed(ctx context.Context, c store.Change) {
 		k.rereadKey(ctx, c.ID)
 	case store.Anything:
 		k.hasUsers()
-		k.forget(func(*credential) bool { return true })
+		k.reread(ctx)
 	}
+}
+
+// reread reads all remembered credentials again, and ends the requests of those that have ended
+// or changed.
+func (k *core) reread(ctx context.Context) {
+	k.mu.Lock()
+	known := maps.Clone(k.known)
+	k.mu.Unlock()
+	changed := map[*credential]bool{}
+	for hash, c := range known {
+		kind := ""
+		switch {
+		case c.actor.Key != nil:
+			kind = KeyPrefix
+		case !c.session:
+			kind = TokenPrefix
+		}
+		now, err := k.read(ctx, hash, kind)
+		changed[c] = err != nil || !same(now.actor, c.actor) || !now.ends.Equal(c.ends)
+	}
+	k.forget(func(c *credential) bool { return changed[c] })
+}
+
+// same reports whether nothing but the time of the last use differs.
+func same(a, b Actor) bool {
+	if a.Key != nil && b.Key != nil {
+		x, y := *a.Key, *b.Key
+		x.UsedAt, y.UsedAt = time.Time{}, time.Time{}
+		a.Key, b.Key = &x, &y
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // rereadKey has requests go by the limits of a key that was changed, and ends them if it is

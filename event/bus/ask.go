@@ -161,8 +161,5 @@ func (b *Bus) tick() {
 			r.quiet = true
 		}
 		b.mu.Unlock()
-		if lost {
-			b.changes.AnnounceAll()
-		}
 	}
 }

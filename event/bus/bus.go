@@ -16,8 +16,6 @@
 // about a conversation are numbered, and the last number is repeated a few times in
 // the seconds after, so that lost messages are noticed. A process that could not send says so when it can again.
 //
-// All processes hear which settings, keys and users have changed: see [event.Changes].
-//
 // Nothing is stored, and everything may be lost: the truth is in the log. While the
 // transport is not healthy, and whenever a message was lost, followers read the log:
 // then every second.
@@ -69,7 +67,7 @@ const (
 	ended    = 64        // messages that are remembered as no longer written, in a conversation
 )
 
-// A Bus is an [event.Notifier] and [event.Changes].
+// A Bus is an [event.Notifier].
 type Bus struct {
 	local     *event.LocalNotifier
 	transport Transport
@@ -80,8 +78,6 @@ type Bus struct {
 	cancel    context.CancelFunc
 	work      sync.WaitGroup
 
-	changes *event.LocalChanges
-
 	mu      sync.Mutex
 	rooms   map[artel.ConversationID]*room
 	lost    uint64 // losses of the transport that were handled
@@ -89,10 +85,7 @@ type Bus struct {
 	healthy bool
 }
 
-var (
-	_ event.Notifier = (*Bus)(nil)
-	_ event.Changes  = (*Bus)(nil)
-)
+var _ event.Notifier = (*Bus)(nil)
 
 // A room is a conversation in which this process listens or writes. It is guarded
 // by Bus.mu.
@@ -132,8 +125,6 @@ type message struct {
 	Agent   artel.AgentName `json:"agent,omitempty"`
 	Text    []byte          `json:"text,omitempty"` // may end within a character
 	Thought []byte          `json:"thought,omitempty"`
-	Topic   string          `json:"topic,omitempty"`
-	Key     string          `json:"key,omitempty"`
 }
 
 // The kinds.
@@ -142,7 +133,6 @@ const (
 	kindStream  = "stream"
 	kindDiscard = "discard"
 	kindBeacon  = "beacon"
-	kindChange  = "change"
 	kindLost    = "lost" // messages of this process
 )
 
@@ -168,7 +158,7 @@ func New(t Transport, prefix string, log *slog.Logger) *Bus {
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &Bus{
 		local: event.NewNotifier(), transport: t, prefix: prefix, self: rand.Text(), log: log, ctx: ctx, cancel: cancel,
-		rooms: map[artel.ConversationID]*room{}, healthy: true, changes: event.NewChanges(),
+		rooms: map[artel.ConversationID]*room{}, healthy: true,
 	}
 	_, b.lost = t.Health()
 	b.enter()

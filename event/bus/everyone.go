@@ -20,31 +20,16 @@ func (b *Bus) enter() {
 	defer b.mu.Unlock()
 	r := b.room(everyone)
 	r.listeners++
-	cancel, err := b.transport.Subscribe(b.subject(everyone), func(data []byte, _ func([]byte)) { b.receiveChange(data) })
+	cancel, err := b.transport.Subscribe(b.subject(everyone), func(data []byte, _ func([]byte)) { b.receiveLoss(data) })
 	if err != nil {
-		b.log.Warn("changes in other processes are not heard while the bus is healthy", "err", err)
+		b.log.Warn("that messages of other processes are lost is not heard while the bus is healthy", "err", err)
 		cancel = func() {}
 	}
 	r.hear = cancel
 }
 
-// Announce implements [event.Changes].
-func (b *Bus) Announce(topic, key string) {
-	b.changes.Announce(topic, key)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ctx.Err() == nil {
-		b.publish(everyone, b.room(everyone), message{Kind: kindChange, Topic: topic, Key: key})
-	}
-}
-
-// OnChange implements [event.Changes].
-func (b *Bus) OnChange(topic string, changed func(key string)) (cancel func()) {
-	return b.changes.OnChange(topic, changed)
-}
-
-// receiveChange takes a message for all processes.
-func (b *Bus) receiveChange(data []byte) {
+// receiveLoss takes a message for all processes.
+func (b *Bus) receiveLoss(data []byte) {
 	var m message
 	if json.Unmarshal(data, &m) != nil || m.From == b.self {
 		return
@@ -56,20 +41,13 @@ func (b *Bus) receiveChange(data []byte) {
 		return
 	}
 	_, known := r.heard[m.From]
-	lost := b.count(r, m) || m.Kind == kindLost
-	if lost { // it may be that message that is lost
+	if b.count(r, m) || m.Kind == kindLost { // it may be that message that is lost
 		b.missed(known || m.Kind == kindLost)
 	}
 	if len(r.heard) > maxProcesses {
 		clear(r.heard)
 	}
 	b.mu.Unlock()
-	switch {
-	case lost:
-		b.changes.AnnounceAll()
-	case m.Kind == kindChange:
-		b.changes.Announce(m.Topic, m.Key)
-	}
 }
 
 // count notes the number of a message, and reports whether some before it may be lost. The first one

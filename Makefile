@@ -3,13 +3,14 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test race postgres check clients bench fuzz soak clean
+.PHONY: help run build test race postgres cluster check clients bench fuzz soak clean
 
 FUZZTIME ?= 10s
 SOAKTIME ?= 30m
 SOAKCOUNT ?= 20
 SOAKKILLS ?= 1000
 SOAKSEEDS ?= 100000
+CLUSTERROUNDS ?= 30
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +44,11 @@ test: ## run every test once, and a part of them on PostgreSQL; installs what th
 postgres: ## run the tests of everything above the store on PostgreSQL
 	@scripts/setup
 	@go run ./scripts/postgres $(TEST) $(DATABASE) | { $(TESTSUM); }
+
+cluster: ## kill replicas, database connections and the database in CLUSTERROUNDS (30) runs, and simulate SOAKSEEDS (100000) clusters
+	@scripts/setup
+	ARTEL_CLUSTER_ROUNDS=$(CLUSTERROUNDS) go test -v -timeout 0 -count=1 -run '^TestReplicas' ./cmd/artel
+	ARTEL_CLUSTER_SEEDS=$(SOAKSEEDS) go test -timeout 0 -count=1 -run '^TestCluster$$' ./event/bus
 
 race: ## run the tests of the packages with goroutines with the race detector
 	@scripts/setup

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -191,8 +193,7 @@ The report is written.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, slowScenario)
-	ctx, stop := context.WithTimeout(t.Context(), patience)
-	defer stop()
+	ctx := t.Context()
 	client := httpapi.NewClient(c.proxy.URL, nil)
 	conversation, err := client.CreateConversation(ctx, httpapi.NewConversation{})
 	if err != nil {
@@ -216,27 +217,74 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 
-	sent, err := client.Send(ctx, conversation.ID, httpapi.NewMessage{Text: "Write the report."})
+	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("ARTEL_CLUSTER_ROUNDS"), "1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Replicas are killed and started again while the run works.
+	faults := 0
+	for round := range rounds {
+		began := time.Now()
+		faults += c.killedWhileWorking(ctx, client, rounds > 1)
+		if t.Failed() || rounds > 1 {
+			t.Logf("round %d: %d faults so far, %s", round+1, faults, time.Since(began).Round(time.Millisecond))
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// killedWhileWorking has a run write a report while replicas are killed and started again, one
+// after the other, and with more also the connections of the database and the database itself.
+// A follower, whose connections are cut, gets each event once; what was acknowledged is there.
+// It returns the number of faults.
+func (c *cluster) killedWhileWorking(ctx context.Context, client *httpapi.Client, more bool) (faults int) {
+	t := c.t
+	t.Helper()
+	var conversation artel.Conversation
+	if err := often(ctx, func() (err error) {
+		conversation, err = client.CreateConversation(ctx, httpapi.NewConversation{})
+		return err
+	}); err != nil {
+		t.Error(err)
+		return 0
+	}
+	var sent httpapi.Sent
+	// The same key each time: sent again after a lost answer, it is one message.
+	sender := httpapi.NewClient(c.proxy.URL, &http.Client{Transport: headers{"Idempotency-Key": string(conversation.ID)}})
+	if err := often(ctx, func() (err error) {
+		sent, err = sender.Send(ctx, conversation.ID, httpapi.NewMessage{Text: "Write the report."})
+		return err
+	}); err != nil {
+		t.Error(err)
+		return 0
+	}
 	ended := make(chan struct{})
 	var killer sync.WaitGroup
 	killer.Go(func() {
-		for i := 0; ; i = (i + 1) % 3 {
+		for i := rand.IntN(len(c.replicas)); ; i = (i + 1) % len(c.replicas) {
 			select {
 			case <-ended:
 				return
 			case <-time.After(time.Duration(200+rand.IntN(600)) * time.Millisecond):
 			}
-			c.kill(i)
-			c.start(i)
+			faults++
+			switch dice := rand.IntN(10); {
+			case more && dice == 0:
+				if _, err := c.pg.Restart(func() {}); err != nil {
+					t.Error(err)
+				}
+			case more && dice <= 3:
+				// One that is restarting has none.
+				_ = c.pg.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'artel%'")
+			default:
+				c.kill(i)
+				c.start(i)
+			}
 		}
 	})
 	var last artel.Seq
-	var finished artel.RunState
-	for finished == "" && ctx.Err() == nil {
+	for finished := false; !finished && ctx.Err() == nil; {
 		// Each connection of a follower is cut after a while.
 		part, cut := context.WithTimeout(ctx, time.Duration(100+rand.IntN(900))*time.Millisecond)
 		for e, err := range client.Events(part, conversation.ID, last, patience) {
@@ -250,8 +298,7 @@ func TestReplicas(t *testing.T) {
 				t.Errorf("event %d comes after %d", e.Seq, last)
 			}
 			last = e.Seq
-			if e.Type == artel.EventRunFinished && e.Run == sent.RunID {
-				finished = "ended"
+			if finished = e.Type == artel.EventRunFinished && e.Run == sent.RunID; finished {
 				break
 			}
 		}
@@ -261,18 +308,33 @@ func TestReplicas(t *testing.T) {
 	killer.Wait()
 	var run artel.Run
 	if err := often(ctx, func() (err error) { run, err = client.Run(ctx, sent.RunID); return err }); err != nil || run.State != artel.RunDone {
-		t.Fatalf("the run is %+v, %v", run, err)
+		t.Errorf("the run is %+v, %v", run, err)
+		return faults
 	}
-	for i := range 3 {
-		a, err := c.at(i).Artifact(ctx, artel.Ref{Conversation: conversation.ID, Artifact: "report"})
+	for i := range c.replicas {
+		var a httpapi.ArtifactView
+		err := often(ctx, func() (err error) {
+			a, err = c.at(i).Artifact(ctx, artel.Ref{Conversation: conversation.ID, Artifact: "report"})
+			return err
+		})
 		if err != nil || a.Content == nil || *a.Content != "one, two, three" {
 			t.Errorf("replica %d has the report %+v, %v", i, a, err)
 		}
 	}
-	list, err := client.Messages(ctx, conversation.ID, "", 100)
-	if err != nil || len(list.Items) < 5 {
-		t.Errorf("%d messages, %v", len(list.Items), err)
+	var list httpapi.List[artel.Message]
+	if err := often(ctx, func() (err error) { list, err = client.Messages(ctx, conversation.ID, "", 100); return err }); err != nil {
+		t.Error(err)
 	}
+	said := 0
+	for _, m := range list.Items {
+		if m.Role == artel.RoleUser {
+			said++
+		}
+	}
+	if said != 1 || len(list.Items) < 5 {
+		t.Errorf("%d messages, %d of the user", len(list.Items), said)
+	}
+	return faults
 }
 
 // TestReplicasOfPeople: what one replica changes of users, tokens, services and runs is in

@@ -5,6 +5,7 @@
 // about Artel.
 //
 //	cd bench && go run ./scale
+//	cd bench && go run ./scale replicas   # whole runs with one to three servers alone
 package main
 
 import (
@@ -47,6 +48,9 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if len(os.Args) > 1 && os.Args[1] == "replicas" {
+		return replicas(ctx, dir)
+	}
 	if err := databases(ctx, dir); err != nil {
 		return err
 	}
@@ -55,7 +59,11 @@ func run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println()
-	return buckets(ctx, dir, program)
+	if err := buckets(ctx, dir, program); err != nil {
+		return err
+	}
+	fmt.Println()
+	return replicas(ctx, dir)
 }
 
 // buckets measures blobs in a bucket beside the bare client of the same server.

@@ -70,9 +70,15 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, subject string, existi
 		applied, newest, err = state(ctx, c)
 	}
 	last := all[len(all)-1].version
+	oldest := newest
+	if err == nil && newest > last {
+		oldest, err = oldestOf(ctx, c, newest)
+	}
 	switch {
 	case err != nil:
 		return err
+	case newest > last && oldest <= last:
+		return nil // a newer program has added something
 	case newest > last:
 		return artel.Errorf(artel.Unsupported, "store.Open", subject,
 			"the database has schema %d, this program supports up to %d: use a newer program, or another database", newest, last)
@@ -90,6 +96,17 @@ func state(ctx context.Context, c *pgx.Conn) (applied int, newest int64, err err
 	}
 	err = c.QueryRow(ctx, "SELECT count(DISTINCT version_id), coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied AND version_id > 0").Scan(&applied, &newest)
 	return applied, newest, err
+}
+
+// oldestOf returns the schema that a program has to know at least: newest, if the database does
+// not say.
+func oldestOf(ctx context.Context, c *pgx.Conn, newest int64) (oldest int64, err error) {
+	var table *string
+	if err := c.QueryRow(ctx, "SELECT to_regclass('schema_oldest')::text").Scan(&table); err != nil || table == nil {
+		return newest, err
+	}
+	err = c.QueryRow(ctx, "SELECT max(number) FROM schema_oldest").Scan(&oldest)
+	return oldest, err
 }
 
 // create applies all migrations to an empty schema, in one transaction, which is much

@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -104,6 +105,30 @@ func (c *cluster) kill(i int) {
 	if p != nil {
 		p.kill()
 	}
+}
+
+// freeze stops a replica for a while, without ending it.
+func (c *cluster) freeze(i int, d time.Duration) {
+	c.mu.Lock()
+	p := c.replicas[i]
+	c.mu.Unlock()
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		c.t.Error(err)
+	}
+	time.Sleep(d)
+	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		c.t.Error(err)
+	}
+}
+
+// clusterRounds is how often something is tried, once in CI: ARTEL_CLUSTER_ROUNDS.
+func clusterRounds(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("ARTEL_CLUSTER_ROUNDS"), "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // url returns the address of a replica that runs.
@@ -217,11 +242,7 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 
-	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("ARTEL_CLUSTER_ROUNDS"), "1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	faults := 0
+	rounds, faults := clusterRounds(t), 0
 	for round := range rounds {
 		began := time.Now()
 		faults += c.killedWhileWorking(ctx, client, rounds > 1)
@@ -274,7 +295,9 @@ func (c *cluster) killedWhileWorking(ctx context.Context, client *httpapi.Client
 				if _, err := c.pg.Restart(func() {}); err != nil {
 					t.Error(err)
 				}
-			case more && dice <= 3:
+			case more && dice == 1: // its leases end while it does nothing, and then it goes on
+				c.freeze(i, 12*time.Second)
+			case more && dice <= 4:
 				// One that is restarting has none.
 				_ = c.pg.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'artel%'")
 			default:
@@ -473,7 +496,7 @@ func TestReplicasOfPeople(t *testing.T) {
 // once makes a conversation at all replicas at once with one idempotency key, again and again
 // with other keys, and returns the last one.
 func (c *cluster) once(ctx context.Context, token string) (last artel.ConversationID, err error) {
-	for round := range 10 {
+	for round := range 10 * clusterRounds(c.t) {
 		ids, errs := make([]artel.ConversationID, len(c.replicas)), make([]error, len(c.replicas))
 		var wg sync.WaitGroup
 		for i := range c.replicas {

@@ -6,6 +6,7 @@
 //
 //	cd bench && go run ./scale
 //	cd bench && go run ./scale replicas   # whole runs with one to three servers alone
+//	cd bench && go run ./scale model      # how many runs a larger database carries, by a formula
 package main
 
 import (
@@ -39,6 +40,10 @@ func main() {
 const bucket = "bench"
 
 func run(ctx context.Context) error {
+	if len(os.Args) > 1 && os.Args[1] == "model" {
+		model()
+		return nil
+	}
 	program, err := s3test.Program()
 	if err != nil {
 		return err

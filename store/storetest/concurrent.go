@@ -389,7 +389,7 @@ func locks(c *check) {
 		}
 		return nil
 	})
-	c.Same("holders of a lock that another one had", together.Load(), 0)
+	c.Same("holders of a lock that another one had", together.Load(), int64(0))
 	release, err := c.s.Lock(c.Context(), "a")
 	c.Must("Lock", err)
 	other, err := c.s.Lock(c.Context(), "b")

@@ -27,7 +27,7 @@ import (
 // have runs one after the other.
 const (
 	replicaTime  = 20 * time.Second
-	replicaUsers = 24
+	replicaUsers = 160
 )
 
 // script has a run of two model calls and one tool, which takes half a second of waiting for

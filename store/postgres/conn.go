@@ -32,6 +32,7 @@ type conn struct {
 	queue  []pending                  // statements to send before the next one
 	xid    string                     // number of the transaction; empty: it has written nothing
 	failed error                      // the transaction is lost
+	begun  bool                       // something has come of it
 }
 
 // A pending statement returns nothing that anybody needs.
@@ -219,7 +220,12 @@ func (c *conn) Row(query string, args []any, dest ...any) (found bool, err error
 
 // Rows implements [rows.Conn].
 func (c *conn) Rows(query string, args []any, scan func(rows.Row) error) error {
-	return c.send(c.store.statement(query).text, args, nil, func(results pgx.BatchResults) error { return each(results, scan) })
+	return c.send(c.store.statement(query).text, args, nil, func(results pgx.BatchResults) error {
+		return each(results, func(r rows.Row) error {
+			c.begun = true
+			return scan(r)
+		})
+	})
 }
 
 // Values implements [rows.Conn].
@@ -268,8 +274,34 @@ func (c *conn) numbered(after []string) []string {
 const numberQuery = "SELECT pg_current_xact_id()::text"
 
 // send sends a statement, with all that is to be sent before and after it, and reads its
-// result.
+// result. A transaction that could not begin, since its connection had ended or the server
+// starts, is begun on another one: nothing has come of it yet.
 func (c *conn) send(query string, args []any, after []string, read func(pgx.BatchResults) error) error {
+	queue := slices.Clone(c.queue)
+	for wait := firstWait; ; wait *= 2 {
+		err := c.sendOnce(query, args, after, read)
+		if c.failed == nil {
+			c.begun = true
+		}
+		if c.begun || c.failed == nil || wait > lastWait || !unreachable(err) || !sleep(c.ctx, wait) {
+			return err
+		}
+		if c.pooled != nil {
+			_ = c.pooled.Conn().Close(c.ctx)
+			c.pooled.Release()
+		}
+		c.pooled, c.failed, c.xid, c.queue = nil, nil, "", slices.Clone(queue)
+	}
+}
+
+// How long a transaction waits before it is begun on another connection: twice as long each
+// time, less than two seconds together.
+const (
+	firstWait = 25 * time.Millisecond
+	lastWait  = 800 * time.Millisecond
+)
+
+func (c *conn) sendOnce(query string, args []any, after []string, read func(pgx.BatchResults) error) error {
 	if c.failed != nil {
 		return c.failed
 	}

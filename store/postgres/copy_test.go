@@ -203,7 +203,7 @@ func TestCopyHasAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{"goose_db_version": true, "schema_oldest": true, "grams": true}
+	known := map[string]bool{"goose_db_version": true, "schema_oldest": true, "stored_sums": true, "stored_changes": true, "grams": true}
 	for _, name := range rows.Tables() {
 		known[name] = true
 	}

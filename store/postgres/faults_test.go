@@ -415,7 +415,7 @@ func TestSameTables(t *testing.T) {
 	}
 	for _, tables := range []map[string][]string{got, want} {
 		maps.DeleteFunc(tables, func(table string, _ []string) bool {
-			return table == "goose_db_version" || table == "schema_oldest" || strings.HasPrefix(table, "grams") || strings.HasPrefix(table, "sqlite_")
+			return table == "goose_db_version" || table == "schema_oldest" || table == "stored_sums" || table == "stored_changes" || strings.HasPrefix(table, "grams") || strings.HasPrefix(table, "sqlite_")
 		})
 		for _, columns := range tables {
 			slices.Sort(columns)
@@ -423,5 +423,37 @@ func TestSameTables(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("tables of PostgreSQL (+) differ from those of SQLite (-): add the migration to both\n%s", d)
+	}
+}
+
+// TestViewsAfterALoss: a view that finds its connection ended, also all of the pool, is run on
+// another one.
+func TestViewsAfterALoss(t *testing.T) {
+	address := server.Schema(t) + "&application_name=views-after-a-loss"
+	s := postgrestest.Open(t, address)
+	view := func() error {
+		return s.View(t.Context(), artel.Local, func(tx store.Tx) error {
+			_, err := tx.Settings.List("")
+			return err
+		})
+	}
+	var together sync.WaitGroup
+	for range 8 { // connections that stay in the pool
+		together.Go(func() {
+			if err := view(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	together.Wait()
+	for range 3 {
+		if err := server.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'views-after-a-loss/%'"); err != nil {
+			t.Fatal(err)
+		}
+		for range 8 {
+			if err := view(); err != nil {
+				t.Errorf("after the loss of all connections: %v", err)
+			}
+		}
 	}
 }

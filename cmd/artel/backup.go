@@ -11,7 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -132,14 +132,22 @@ func (p place) backUp(ctx context.Context, g *globals, to string, far func(strin
 	if err := errors.Join(copied.Close(), into.Close(), os.WriteFile(filepath.Join(partial, manifestFile), append(text, '\n'), 0o600)); err != nil {
 		return m, artel.Errorf(artel.Unavailable, op, partial, "the backup cannot be written: %w", err)
 	}
-	if err := errors.Join(syncAll(partial), swap(partial, to), syncAll(filepath.Dir(to))); err != nil {
+	// One after the other: the backup before stays until this one is on disk.
+	if err = syncAll(partial); err == nil {
+		err = swap(partial, to)
+	}
+	if err == nil {
+		err = syncPath(filepath.Dir(to))
+	}
+	if err != nil {
 		return m, artel.Errorf(artel.Unavailable, op, to, "the backup cannot be put in its place: %w", err)
 	}
 	return m, nil
 }
 
 // linkAll gives the files of a folder a second name in another one, so that blobs of the backup
-// before are not copied again. Where that is not possible, they are.
+// before are not copied again. Where that is not possible, they are; also those whose bytes are
+// damaged, which would be in every later backup otherwise.
 func linkAll(from, to string) error {
 	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.Name() == "staging" {
@@ -152,7 +160,15 @@ func linkAll(from, to string) error {
 		if e.IsDir() {
 			return os.MkdirAll(filepath.Join(to, rel), 0o700)
 		}
-		_ = os.Link(path, filepath.Join(to, rel))
+		hex, _, _ := strings.Cut(e.Name(), ".")
+		f, err := os.Open(path)
+		if err != nil {
+			return nil // it is copied
+		}
+		defer f.Close()
+		if info, err := (reader{}).Put(context.Background(), f, 0); err == nil && info.Digest.Hex() == hex {
+			_ = os.Link(path, filepath.Join(to, rel))
+		}
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -194,7 +210,11 @@ func swap(made, place string) error {
 	if err := os.Rename(place, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return errors.Join(os.Rename(made, place), os.RemoveAll(old))
+	if err := os.Rename(made, place); err != nil {
+		_ = os.Rename(old, place) // there may be none
+		return err
+	}
+	return os.RemoveAll(old)
 }
 
 // indexOr returns the database with the index of the blobs: that of PostgreSQL, or the copy.
@@ -287,28 +307,24 @@ func copyFiles(from, to string, names ...string) error {
 	return nil
 }
 
-// syncAll has the files of a folder, and its list, on disk. Blobs are already.
+// syncAll has the files and folders of a backup on disk. The bytes of blobs are already.
 func syncAll(dir string) error {
-	entries, err := os.ReadDir(dir)
+	blobs := filepath.Join(dir, "blobs") + string(filepath.Separator)
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() && (!e.Type().IsRegular() || strings.HasPrefix(path, blobs)) {
+			return err
+		}
+		return syncPath(path)
+	})
+}
+
+// syncPath has a file, or the list of a folder, on disk.
+func syncPath(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	paths := []string{dir}
-	for _, e := range entries {
-		if e.Type().IsRegular() {
-			paths = append(paths, filepath.Join(dir, e.Name()))
-		}
-	}
-	for _, path := range slices.Backward(paths) {
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // readManifest reads that of a backup.
@@ -329,7 +345,7 @@ func backupVerifyCommand(g *globals) *cobra.Command {
 		Long: "Reads every row and every byte of a backup and compares them with its list of digests.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			far, end := farOf(cmd.ErrOrStderr())
-			m, err := verifyBackup(cmd.Context(), args[0], far)
+			m, err := verifyBackup(cmd.Context(), g, args[0], far)
 			if end(); err != nil {
 				return err
 			}
@@ -340,52 +356,84 @@ func backupVerifyCommand(g *globals) *cobra.Command {
 	}
 }
 
-// verifyBackup reads a backup.
-func verifyBackup(ctx context.Context, backup string, far func(string)) (m manifest, err error) {
+// openBackup opens a copy of the database of a backup, so that nothing of the backup changes,
+// and its blobs. The rows are those that were written.
+func openBackup(ctx context.Context, g *globals, backup string) (o *openPlace, m manifest, err error) {
 	const op = "backup"
 	if m, err = readManifest(backup); err != nil {
-		return m, err
+		return nil, m, err
 	}
-	// A copy, so that nothing of the backup changes.
-	dir, err := os.MkdirTemp("", "artel-verify-")
+	conf, err := loadConfig(g.config)
 	if err != nil {
-		return m, err
+		return nil, m, err
 	}
-	defer os.RemoveAll(dir)
+	conf.Blobs.URL, conf.Blobs.Dir = "", ""
+	dir, err := os.MkdirTemp("", "artel-backup-")
+	if err != nil {
+		return nil, m, err
+	}
+	s := &server{config: conf, log: newLog(conf)}
+	s.close = append(s.close, func() error { return os.RemoveAll(dir) })
+	defer func() {
+		if err != nil {
+			s.shut()
+		}
+	}()
+	// Not by SQLite, which writes beside a file that it reads.
 	file := filepath.Join(dir, databaseFile)
-	if err := sqlite.Snapshot(ctx, filepath.Join(backup, databaseFile), file); err != nil {
-		return m, err
+	f, err := os.Open(filepath.Join(backup, databaseFile))
+	if err == nil {
+		err = errors.Join(writeTo(file, f), f.Close())
+	}
+	if err != nil {
+		return nil, m, artel.Errorf(artel.Unavailable, op, backup, "the database of the backup cannot be copied to %s: %w", dir, err)
 	}
 	db, err := sqlite.Open(ctx, file, sqlite.Options{})
 	if err != nil {
-		return m, err
+		return nil, m, err
 	}
-	defer db.Close()
-	far("the database")
+	s.close = append(s.close, db.Close)
 	tables, err := rows.Sum(ctx, db.Store, false)
 	if err != nil {
-		return m, err
+		return nil, m, err
 	}
 	if m.Version == version { // another one may have more columns
 		for i, t := range tables {
 			if i >= len(m.Tables) || t != m.Tables[i] {
-				return m, artel.Errorf(artel.Internal, op, t.Table, "the rows of this table differ from those that were written")
+				return nil, m, artel.Errorf(artel.Internal, op, t.Table, "the rows of this table differ from those that were written")
 			}
 		}
 	}
 	blobs, err := blob.OpenDir(filepath.Join(backup, "blobs"))
 	if err != nil {
-		return m, err
+		return nil, m, err
 	}
-	defer blobs.Close()
-	n, size, err := copyBlobs(ctx, db, blobs, reader{}, far)
+	s.close = append(s.close, blobs.Close)
+	err = copyFiles(backup, dir, append([]string{"signing.key", secretFile}, besides...)...)
+	return &openPlace{place: place{data: dir}, server: s, store: db, blobs: blobs}, m, err
+}
+
+// complete returns an error unless a backup has the blobs that were written.
+func (m manifest) complete(backup string, n, size int64) error {
+	if n == m.Blobs && size == m.Bytes {
+		return nil
+	}
+	return artel.Errorf(artel.Internal, "backup", backup, "it has %d files of %d bytes, and was written with %d of %d", n, size, m.Blobs, m.Bytes)
+}
+
+// verifyBackup reads a backup.
+func verifyBackup(ctx context.Context, g *globals, backup string, far func(string)) (manifest, error) {
+	far("the database")
+	o, m, err := openBackup(ctx, g, backup)
 	if err != nil {
 		return m, err
 	}
-	if n != m.Blobs || size != m.Bytes {
-		return m, artel.Errorf(artel.Internal, op, backup, "it has %d files of %d bytes, and was written with %d of %d", n, size, m.Blobs, m.Bytes)
+	defer o.server.shut()
+	n, size, err := copyBlobs(ctx, o.store, o.blobs, reader{}, far)
+	if err != nil {
+		return m, err
 	}
-	return m, nil
+	return m, m.complete(backup, n, size)
 }
 
 func backupRestoreCommand(g *globals) *cobra.Command {
@@ -395,10 +443,19 @@ func backupRestoreCommand(g *globals) *cobra.Command {
 		Use: "restore FOLDER", Short: "Bring a backup into an empty data directory or database", Args: usage(cobra.ExactArgs(1)),
 		Example: "  artel backup restore /backup/artel --data data\n  artel backup restore /backup/artel --data data --database postgres://artel@db/artel --blobs s3://files",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := readManifest(args[0]); err != nil {
+			o, m, err := openBackup(cmd.Context(), g, args[0])
+			if err != nil {
 				return err
 			}
-			return moveBetween(cmd, g, place{data: args[0]}, to, false, resume)
+			defer o.server.shut()
+			made, err := o.moveTo(cmd, g, to, resume)
+			if err == nil {
+				err = m.complete(args[0], made.Blobs, made.Bytes)
+			}
+			if err != nil {
+				return err
+			}
+			return g.print(cmd, made, made.lines)
 		},
 	}
 	to.flags(cmd, "", envOr("ARTEL_DATA", defaultData))

@@ -55,14 +55,11 @@ func sharedEntry(key []byte) store.Entry {
 	return store.Entry{Kind: store.SharedKey, ID: signingID, Fields: []byte("{}"), Secrets: key, CreatedAt: now, UpdatedAt: now}
 }
 
-// setSharedKey replaces the key of a database, or removes it if key is nil.
+// setSharedKey replaces the key of a database.
 func setSharedKey(ctx context.Context, db store.Store, key []byte) error {
 	return db.People().Update(ctx, func(tx store.PeopleTx) error {
 		if err := tx.Entries.Delete(store.SharedKey, signingID); err != nil && artel.KindOf(err) != artel.NotFound {
 			return err
-		}
-		if key == nil {
-			return nil
 		}
 		return tx.Entries.Create(sharedEntry(key))
 	})

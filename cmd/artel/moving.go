@@ -100,10 +100,6 @@ func (o *openPlace) move(ctx context.Context, to *openPlace, resume bool, far fu
 		return m, err
 	}
 	sameBlobs := source == destination
-	// Opening it, or a copy that was broken off, may have made one.
-	if err := setSharedKey(ctx, to.store, nil); err != nil {
-		return m, err
-	}
 	m.Tables, err = rows.Copy(ctx, rowsOf(o.store), rowsOf(to.store), rows.CopyOptions{
 		Objects: sameBlobs, Resume: resume, Far: func(table string, n int64) { far(fmt.Sprintf("%s: %d rows", table, n)) },
 	})
@@ -193,26 +189,22 @@ func copyBlob(ctx context.Context, d artel.Digest, from blob.Store, to taker) er
 
 // moveKeys has addresses that were signed stay valid, and stored secrets readable.
 func (o *openPlace) moveKeys(ctx context.Context, to *openPlace) (notes []string, err error) {
-	signing := filepath.Join(o.data, "signing.key")
+	var key []byte
+	switch file := filepath.Join(o.data, "signing.key"); {
+	case o.database != "":
+		key, err = sharedKey(ctx, o.store)
+	case exists(file):
+		key, err = keyInFile(file)
+	}
 	switch {
-	case o.database == "" && to.database != "":
-		if _, err := os.Stat(signing); err == nil {
-			key, err := keyInFile(signing)
-			if err == nil {
-				err = setSharedKey(ctx, to.store, key)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-	case to.database == "":
-		key, err := serverOptions{data: o.data, config: o.server.config}.signingKey(ctx, o.store)
-		if err == nil {
-			err = writeKey(filepath.Join(to.data, "signing.key"), key)
-		}
-		if err != nil {
-			return nil, err
-		}
+	case err != nil || key == nil: // without one, the first server makes it
+	case to.database != "":
+		err = setSharedKey(ctx, to.store, key)
+	default:
+		err = writeKey(filepath.Join(to.data, "signing.key"), key)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := copyFiles(o.data, to.data, append([]string{secretFile}, besides...)...); err != nil {
 		return nil, err
@@ -311,15 +303,21 @@ func moveBetween(cmd *cobra.Command, g *globals, from, to place, configured, res
 		return err
 	}
 	defer source.server.shut()
-	destination, err := to.open(cmd.Context(), g, false)
+	m, err := source.moveTo(cmd, g, to, resume)
 	if err != nil {
 		return err
 	}
+	return g.print(cmd, m, m.lines)
+}
+
+// moveTo opens the destination, and shows how far the copy is.
+func (o *openPlace) moveTo(cmd *cobra.Command, g *globals, to place, resume bool) (moved, error) {
+	destination, err := to.open(cmd.Context(), g, false)
+	if err != nil {
+		return moved{}, err
+	}
 	defer destination.server.shut()
 	far, end := farOf(cmd.ErrOrStderr())
-	m, err := source.move(cmd.Context(), destination, resume, far)
-	if end(); err != nil {
-		return err
-	}
-	return g.print(cmd, m, m.lines)
+	defer end()
+	return o.move(cmd.Context(), destination, resume, far)
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
 )
 
 // A table is one of the schema. Rows are copied in the order of its key, which is unique, and
@@ -24,46 +25,55 @@ import (
 type table struct {
 	name, key string
 	number    string // a column that counts up by itself
+	own       string // which rows belong to one database, as a condition: they are not copied
+}
+
+// from returns the rows that are copied, to be selected from.
+func (tb table) from() string {
+	if tb.own == "" {
+		return tb.name
+	}
+	return tb.name + " WHERE NOT (" + tb.own + ")"
 }
 
 // tables are those whose rows are copied, each after those that it refers to. TestCopyHasAll
 // fails for one that is missing.
 var tables = []table{
-	{"conversations", "owner, id", "number"},
-	{"messages", "n", "n"},
-	{"artifacts", "owner, conversation, id", ""},
-	{"versions", "rowid", ""},
-	{"edits", "rowid", ""},
-	{"runs", "owner, id", ""},
-	{"events", "owner, conversation, seq", ""},
-	{"answers", "owner, key", ""},
-	{"renditions", "owner, source, form", ""},
-	{"variables", "owner, conversation, message", ""},
-	{"settings", "owner, name", ""},
-	{"contexts", "n", "n"},
-	{"segments", "owner, conversation, digest", ""},
-	{"segment_uses", "owner, conversation, digest", ""},
-	{"records", "n", ""},
-	{"files", "owner, id", ""},
-	{"gateway_log", "n", "n"},
-	{"notes", "n", "n"},
-	{"audit", "n", "n"},
-	{"users", "n", "n"},
-	{"invitations", `"user"`, ""},
-	{"sessions", "n", "n"},
-	{"tokens", "n", "n"},
-	{"gateway_keys", "n", "n"},
-	{"usage", `day, "user", key, service, model, agent, source`, ""},
-	{"usage_marks", "subject", ""},
-	{"entries", "n", "n"},
-	{"identities", "n", "n"},
+	{"conversations", "owner, id", "number", ""},
+	{"messages", "n", "n", ""},
+	{"artifacts", "owner, conversation, id", "", ""},
+	{"versions", "rowid", "", ""},
+	{"edits", "rowid", "", ""},
+	{"runs", "owner, id", "", ""},
+	{"events", "owner, conversation, seq", "", ""},
+	{"answers", "owner, key", "", ""},
+	{"renditions", "owner, source, form", "", ""},
+	{"variables", "owner, conversation, message", "", ""},
+	{"settings", "owner, name", "", ""},
+	{"contexts", "n", "n", ""},
+	{"segments", "owner, conversation, digest", "", ""},
+	{"segment_uses", "owner, conversation, digest", "", ""},
+	{"records", "n", "", ""},
+	{"files", "owner, id", "", ""},
+	{"gateway_log", "n", "n", ""},
+	{"notes", "n", "n", ""},
+	{"audit", "n", "n", ""},
+	{"users", "n", "n", ""},
+	{"invitations", `"user"`, "", ""},
+	{"sessions", "n", "n", ""},
+	{"tokens", "n", "n", ""},
+	{"gateway_keys", "n", "n", ""},
+	{"usage", `day, "user", key, service, model, agent, source`, "", ""},
+	{"usage_marks", "subject", "", ""},
+	{"entries", "n", "n", "kind = '" + string(store.SharedKey) + "'"},
+	{"identities", "n", "n", ""},
 }
 
 // objects are the tables about the objects of a bucket, which are of no use with another one.
-var objects = []table{{"blobs", "digest", ""}, {"blob_trash", "key", ""}}
+var objects = []table{{"blobs", "digest", "", ""}, {"blob_trash", "key", "", ""}}
 
 // derived are the tables that triggers fill from the others.
-var derived = []table{{"stored", "owner", ""}, {"stored_blobs", "owner, digest", ""}}
+var derived = []table{{"stored", "owner", "", ""}, {"stored_blobs", "owner, digest", "", ""}}
 
 // Tables returns the names of the tables whose rows [Copy] copies or makes anew, but for the
 // search index.
@@ -97,25 +107,27 @@ const (
 // Copy copies the rows of one state of a store into another one, which must be empty, and
 // compares both afterwards. The search index and the sums of what users store are made anew. An
 // error of kind Conflict says that rows are there already, or that rows that were there before
-// differ from those of the source. Copies are made in many transactions: one that is broken off
-// leaves what it has copied, which Resume continues if the source has not changed.
+// differ from those of the source; nothing was written then. Copies are made in many
+// transactions: one that is broken off leaves what it has copied, which Resume continues if the
+// source has not changed. The secrets that the servers of a database share are not copied, and
+// those of the destination are removed.
 func Copy(ctx context.Context, from, to Store, o CopyOptions) ([]Copied, error) {
 	const op = "store.Copy"
 	all := slices.Clone(tables)
 	if o.Objects {
 		all = append(all, objects...)
 	}
-	there := map[string]int64{}
+	there := map[string]Copied{}
 	err := to.db.Read(ctx, op, Deployment, func(t *Tx) error {
 		for _, tb := range all {
-			var n int64
-			if _, err := t.row(op, tb.name, "SELECT count(*) FROM "+tb.name, nil, &n); err != nil {
+			c, err := t.sum(op, tb, 0, nil)
+			if err != nil {
 				return err
 			}
-			if n > 0 && !o.Resume {
+			if c.Rows > 0 && !o.Resume {
 				return artel.Errorf(artel.Conflict, op, tb.name, "the destination has rows already: take an empty one, or continue a copy that was broken off with --resume")
 			}
-			there[tb.name] = n
+			there[tb.name] = c
 		}
 		return nil
 	})
@@ -124,8 +136,17 @@ func Copy(ctx context.Context, from, to Store, o CopyOptions) ([]Copied, error) 
 	}
 	var copied []Copied
 	err = from.db.Read(ctx, op, Deployment, func(source *Tx) error {
+		// All tables before the first is written: the destination may be another database.
 		for _, tb := range all {
-			c, err := copyTable(ctx, source, to, tb, there[tb.name], o.Far)
+			if err := source.begins(op, tb, there[tb.name]); err != nil {
+				return err
+			}
+		}
+		if err := to.disown(ctx, all); err != nil {
+			return err
+		}
+		for _, tb := range all {
+			c, err := copyTable(ctx, source, to, tb, there[tb.name].Rows, o.Far)
 			if err != nil {
 				return err
 			}
@@ -142,6 +163,35 @@ func Copy(ctx context.Context, from, to Store, o CopyOptions) ([]Copied, error) 
 	return copied, to.compare(ctx, all, copied, o.Far)
 }
 
+// begins returns an error unless the rows of a table begin with those that were copied.
+func (t *Tx) begins(op string, tb table, copied Copied) error {
+	if copied.Rows == 0 {
+		return nil
+	}
+	c, err := t.sum(op, tb, copied.Rows, nil)
+	if err == nil && c != copied {
+		err = artel.Errorf(artel.Conflict, op, tb.name, "the destination has %d rows that are not those of the source, or the source has changed since the copy was broken off: take an empty destination", copied.Rows)
+	}
+	return err
+}
+
+// disown removes the rows that belong to the database, because they have numbers that copied
+// rows need.
+func (s Store) disown(ctx context.Context, all []table) error {
+	const op = "store.Copy"
+	return s.db.Write(ctx, Deployment, func(t *Tx) error {
+		for _, tb := range all {
+			if tb.own == "" {
+				continue
+			}
+			if _, err := t.change(op, tb.name, "DELETE FROM "+tb.name+" WHERE "+tb.own); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // columns returns the columns of a table but for those that say only in which order rows were made.
 func (t *Tx) columns(op, table string) (all []string, err error) {
 	err = t.rows(op, table, t.Columns, []any{table}, func(r Row) error {
@@ -156,13 +206,18 @@ func (t *Tx) columns(op, table string) (all []string, err error) {
 	return all, err
 }
 
-// each calls fn with the rows of a table in order. The values are valid during the call.
-func (t *Tx) each(op string, tb table, fn func(columns []string, values []driver.Value) error) error {
+// each calls fn with the rows of a table in order, at most limit if it is not 0. The values are
+// valid during the call.
+func (t *Tx) each(op string, tb table, limit int64, fn func(columns []string, values []driver.Value) error) error {
 	columns, err := t.columns(op, tb.name)
 	if err != nil {
 		return err
 	}
-	return t.values(op, tb.name, "SELECT "+quoted(columns)+" FROM "+tb.name+" ORDER BY "+tb.key, nil, len(columns), func(values []driver.Value) error {
+	query, args := "SELECT "+quoted(columns)+" FROM "+tb.from()+" ORDER BY "+tb.key, []any(nil)
+	if limit > 0 {
+		query, args = query+" LIMIT ?", []any{limit}
+	}
+	return t.values(op, tb.name, query, args, len(columns), func(values []driver.Value) error {
 		return fn(columns, values)
 	})
 }
@@ -187,7 +242,8 @@ func copyTable(ctx context.Context, source *Tx, to Store, tb table, skip int64, 
 					return err
 				}
 			}
-			return nil
+			// Now, because a server that opens what is copied so far may add a row.
+			return t.countOn(op, tb)
 		})
 		batch, size = batch[:0], 0
 		if far != nil {
@@ -195,7 +251,7 @@ func copyTable(ctx context.Context, source *Tx, to Store, tb table, skip int64, 
 		}
 		return err
 	}
-	err := source.each(op, tb, func(columns []string, values []driver.Value) error {
+	err := source.each(op, tb, 0, func(columns []string, values []driver.Value) error {
 		c.Rows++
 		add(sum, values)
 		if c.Rows <= skip {
@@ -225,10 +281,7 @@ func copyTable(ctx context.Context, source *Tx, to Store, tb table, skip int64, 
 	if err == nil {
 		err = flush()
 	}
-	if err == nil && c.Rows < skip {
-		err = artel.Errorf(artel.Conflict, op, tb.name, "the destination has %d rows more than the source: take an empty one", skip-c.Rows)
-	}
-	if err == nil && tb.number != "" {
+	if err == nil {
 		err = to.db.Write(ctx, Deployment, func(t *Tx) error { return t.countOn(op, tb) })
 	}
 	c.Digest = hex.EncodeToString(sum.Sum(nil))
@@ -237,7 +290,7 @@ func copyTable(ctx context.Context, source *Tx, to Store, tb table, skip int64, 
 
 // countOn has a column continue after the greatest number.
 func (t *Tx) countOn(op string, tb table) error {
-	if t.CountOn == nil {
+	if t.CountOn == nil || tb.number == "" {
 		return nil
 	}
 	var n int64
@@ -273,11 +326,11 @@ func add(sum hash.Hash, values []driver.Value) {
 	}
 }
 
-// sum reads a table.
-func (t *Tx) sum(op string, tb table, far func(string, int64)) (Copied, error) {
+// sum reads a table, or its first rows if limit is not 0.
+func (t *Tx) sum(op string, tb table, limit int64, far func(string, int64)) (Copied, error) {
 	c := Copied{Table: tb.name}
 	sum := sha256.New()
-	err := t.each(op, tb, func(_ []string, values []driver.Value) error {
+	err := t.each(op, tb, limit, func(_ []string, values []driver.Value) error {
 		c.Rows++
 		add(sum, values)
 		if far != nil && c.Rows%copyRows == 0 {
@@ -294,7 +347,7 @@ func (s Store) compare(ctx context.Context, all []table, copied []Copied, far fu
 	const op = "store.Copy"
 	return s.db.Read(ctx, op, Deployment, func(t *Tx) error {
 		for i, tb := range all {
-			c, err := t.sum(op, tb, far)
+			c, err := t.sum(op, tb, 0, far)
 			if err != nil {
 				return err
 			}
@@ -367,7 +420,7 @@ func Sum(ctx context.Context, s Store, withObjects bool) (all []Copied, err erro
 			of = slices.Concat(tables, objects)
 		}
 		for _, tb := range of {
-			c, err := t.sum(op, tb, nil)
+			c, err := t.sum(op, tb, 0, nil)
 			if err != nil {
 				return err
 			}

@@ -10,7 +10,7 @@ SOAKTIME ?= 30m
 SOAKCOUNT ?= 20
 SOAKKILLS ?= 1000
 SOAKSEEDS ?= 100000
-CLUSTERROUNDS ?= 30
+CLUSTERROUNDS ?= 75
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +45,7 @@ postgres: ## run the tests of everything above the store on PostgreSQL
 	@scripts/setup
 	@go run ./scripts/postgres $(TEST) $(DATABASE) | { $(TESTSUM); }
 
-cluster: ## kill replicas, database connections and the database in CLUSTERROUNDS (30) runs, and simulate SOAKSEEDS (100000) clusters
+cluster: ## kill replicas, database connections and the database in CLUSTERROUNDS (75) runs, and simulate SOAKSEEDS (100000) clusters
 	@scripts/setup
 	ARTEL_CLUSTER_ROUNDS=$(CLUSTERROUNDS) go test -v -timeout 0 -count=1 -run '^TestReplicas' ./cmd/artel
 	ARTEL_CLUSTER_SEEDS=$(SOAKSEEDS) go test -timeout 0 -count=1 -run '^TestCluster$$' ./event/bus

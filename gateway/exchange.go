@@ -16,6 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/app/meter"
 	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/internal/peer"
@@ -80,8 +81,12 @@ func (x *exchange) finish(err error) {
 		err = slowClient() // whatever its reader has made of it
 	}
 	if err != nil {
+		refusal := access.Refusal(x.r.Context())
+		if refusal != nil {
+			err = refusal
+		}
 		f := faultOf(err)
-		if clientLeft(x.r.Context()) && !x.body.late {
+		if refusal == nil && clientLeft(x.r.Context()) && !x.body.late {
 			f.Status = statusClientGone
 		}
 		x.entry.Status, x.entry.Error = f.Status, artel.Shorten(f.Message, 500)

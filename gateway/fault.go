@@ -96,7 +96,8 @@ func messageOf(err error) string {
 	}
 }
 
-// clientLeft reports whether the client has left.
+// clientLeft reports whether the answer is not wanted any more: the client has left, or may not have it
+// any more (see [access.Refusal]).
 func clientLeft(ctx context.Context) bool { return ctx.Err() != nil }
 
 func modelNotFound(name string) *provider.Fault {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/model/provider"
 )
 
@@ -230,9 +231,12 @@ const drainTime = 250 * time.Millisecond
 
 // endWithError ends a stream with an error.
 func (x *exchange) endWithError(err error, first, last []byte) error {
-	if !clientLeft(x.r.Context()) {
-		x.writeErrorEvent(faultOf(err), first, last)
+	if refusal := access.Refusal(x.r.Context()); refusal != nil {
+		err = refusal
+	} else if clientLeft(x.r.Context()) {
+		return err
 	}
+	x.writeErrorEvent(faultOf(err), first, last)
 	return err
 }
 

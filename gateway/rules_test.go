@@ -22,6 +22,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
@@ -257,6 +258,42 @@ func TestClientLeaves(t *testing.T) {
 			<-b.finished
 			if e := b.entry(); e.Status != 499 {
 				t.Errorf("%s, begun %v: entry %+v", service, begun, e)
+			}
+		}
+	}
+}
+
+// TestRevoked: a client whose key is revoked while the service is asked is told so.
+func TestRevoked(t *testing.T) {
+	b := newBench(t)
+	revoke := make(chan func(), 1)
+	b.upstream = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		(<-revoke)()
+		<-r.Context().Done()
+	})
+	b.answer = func(ctx context.Context, _ *model.Request) iter.Seq2[model.Delta, error] {
+		return func(yield func(model.Delta, error) bool) {
+			(<-revoke)()
+			<-ctx.Done()
+			yield(nil, artel.Errorf(artel.Canceled, "test", "", "left"))
+		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, end := context.WithCancelCause(r.Context())
+		defer end(nil)
+		revoke <- func() { end(access.Unknown()) }
+		b.handler.ServeHTTP(w, r.WithContext(ctx))
+	}))
+	t.Cleanup(server.Close)
+	b.url = server.URL
+	for _, service := range []string{"chat", "other"} {
+		for _, options := range []string{"", `,"stream":true`} {
+			status, body := b.post("/v1/chat/completions", asks(service, options))
+			if status != http.StatusUnauthorized || !strings.Contains(body, "log in") {
+				t.Errorf("%s%s: %d %s", service, options, status, body)
+			}
+			if e := b.entry(); e.Status != http.StatusUnauthorized {
+				t.Errorf("%s%s: entry %+v", service, options, e)
 			}
 		}
 	}

@@ -92,8 +92,11 @@ func newProblem(status int, code, detail string) *Problem {
 }
 
 // problem converts err for the client. Internal errors are logged under an id;
-// the client gets only the id.
+// the client gets only the id. What a revocation cut short is refused.
 func (f *server) problem(ctx context.Context, err error) error {
+	if refusal := access.Refusal(ctx); refusal != nil {
+		err = refusal
+	}
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}

@@ -4,13 +4,16 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/artelhq/artel/app/access"
 	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/httpapi"
 )
@@ -180,4 +183,20 @@ func FuzzBodies(f *testing.F) {
 			post(path)
 		}
 	})
+}
+
+// TestRevoked: a client whose token is revoked during its request is told so.
+func TestRevoked(t *testing.T) {
+	a, log := newApp(t, writes)
+	h := httpapi.New(a, httpapi.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
+	server := httptest.NewServer(apptest.As(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, end := context.WithCancelCause(r.Context())
+		end(access.Unknown())
+		h.ServeHTTP(w, r.WithContext(ctx))
+	})))
+	t.Cleanup(server.Close)
+	_, err := httpapi.NewClient(server.URL, server.Client()).Conversations(t.Context(), "", 1)
+	if p, ok := errors.AsType[*httpapi.Problem](err); !ok || p.Status != http.StatusUnauthorized {
+		t.Errorf("the answer is %v", err)
+	}
 }

@@ -387,6 +387,9 @@ var explanations = map[string]phrase.Key{
 
 // explain returns the status and the user's text of an error.
 func (ui *handler) explain(r *http.Request, err error) (int, string) {
+	if refusal := access.Refusal(r.Context()); refusal != nil {
+		err = refusal
+	}
 	kind := artel.KindOf(err)
 	if kind == artel.Internal {
 		ui.o.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "err", err)

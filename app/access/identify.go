@@ -94,6 +94,16 @@ func revoked() error {
 	return artel.Errorf(artel.Unauthenticated, "access.Access.Identify", "", "the session or token has ended")
 }
 
+// Refusal returns the error of kind Unauthenticated with which ctx ended, since what it
+// acts with was revoked; nil if ctx has not ended, or ended otherwise. Who asked waits for
+// an answer then, other than when the client has left.
+func Refusal(ctx context.Context) error {
+	if cause := context.Cause(ctx); artel.KindOf(cause) == artel.Unauthenticated {
+		return cause
+	}
+	return nil
+}
+
 // Identify returns who has a secret: a token, or the cookie of a session. The
 // context that it returns ends with ctx, with the credential and when it is revoked;
 // release frees it. An unknown, ended or revoked secret is of kind

@@ -81,8 +81,8 @@ func (h *Handler) as(ctx context.Context, c *call) (context.Context, context.Can
 		ctx = access.With(ctx, a)
 	}
 	stop := context.AfterFunc(c.ctx, func() {
-		if cause := context.Cause(c.ctx); c.alone || artel.KindOf(cause) == artel.Unauthenticated {
-			cancel(cause)
+		if c.alone || access.Refusal(c.ctx) != nil {
+			cancel(context.Cause(c.ctx))
 		}
 	})
 	closed := context.AfterFunc(h.base, func() { cancel(context.Cause(h.base)) })

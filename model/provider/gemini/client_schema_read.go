@@ -223,7 +223,8 @@ func (t *translator) setType(s *schema, types []string, options []json.RawMessag
 	case len(kinds) == 1:
 		s.kind = kinds[0]
 	case len(types) > 0 && s.nullable && s.kind == "":
-		s.kind = "NULL"
+		// Other keywords are about other values, and the API takes them for their types alone.
+		*s = schema{kind: "NULL", description: s.description, notes: s.notes, nullable: true}
 		return
 	}
 	s.complete()

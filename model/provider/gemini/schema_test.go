@@ -53,6 +53,8 @@ func TestParameters(t *testing.T) {
 		"null by option":       {`{"anyOf":[{"type":"integer","minimum":1},{"type":"null"}],"description":"d","default":null}`, `{"type":"INTEGER","description":"d","nullable":true,"minimum":1}`},
 		"null by enum":         {`{"enum":["a",null]}`, `{"type":"STRING","nullable":true,"format":"enum","enum":["a"]}`},
 		"nothing but null":     {`{"type":"null"}`, `{"type":"NULL","nullable":true}`},
+		"null, and nothing":    {`{"type":"null","const":"a","description":"d"}`, `{"type":"NULL","description":"d","nullable":true}`},
+		"null, with the rest":  {`{"type":"null","format":"date-time","minimum":1,"properties":{"a":{}},"required":["a"],"items":{}}`, `{"type":"NULL","nullable":true}`},
 		"types":                {`{"type":["string","integer"],"description":"d","minimum":1,"minLength":2}`, `{"description":"d","anyOf":[{"type":"STRING","minLength":2},{"type":"INTEGER","minimum":1}]}`},
 		"options":              {`{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},{"type":"string"}]}`, `{"anyOf":[{"type":"STRING"},{"type":"ARRAY","items":{"type":"STRING"}}]}`},
 		"options, and more":    {`{"type":"object","properties":{"k":{"type":"string"}},"required":["k"],"anyOf":[{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]},{"type":"object","properties":{"b":{"type":"string"}}}]}`, `{"anyOf":[{"type":"OBJECT","properties":{"a":{"type":"STRING"},"k":{"type":"STRING"}},"required":["a","k"]},{"type":"OBJECT","properties":{"b":{"type":"STRING"},"k":{"type":"STRING"}},"required":["k"]}]}`},

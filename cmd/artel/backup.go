@@ -64,8 +64,7 @@ backup is replaced, and blobs that are in it are not copied again.`,
 			return g.print(cmd, m, moved{Tables: m.Tables, Blobs: m.Blobs, Bytes: m.Bytes}.lines)
 		},
 	}
-	from.flags(cmd, "", envOr("ARTEL_DATA", defaultData))
-	from.database, from.blobs = os.Getenv(databaseVariable), os.Getenv(blobsVariable)
+	from.flags(cmd)
 	return cmd
 }
 
@@ -88,8 +87,12 @@ func (p place) backUp(ctx context.Context, g *globals, to string, far func(strin
 	conf.database = p.database
 	source := &server{config: conf, log: newLog(conf)}
 	defer source.shut()
-	if err := p.snapshot(ctx, source, file); err != nil {
+	db, err := p.snapshot(ctx, file)
+	if err != nil {
 		return m, err
+	}
+	if db != nil {
+		defer db.Close()
 	}
 	copied, err := sqlite.Open(ctx, file, sqlite.Options{})
 	if err != nil {
@@ -97,7 +100,11 @@ func (p place) backUp(ctx context.Context, g *globals, to string, far func(strin
 	}
 	defer copied.Close()
 	source.config.blobs = cmp.Or(p.blobs, source.config.blobs)
-	from, err := source.openBlobs(ctx, serverOptions{data: p.data, config: source.config, log: source.log}, source.indexOr(copied))
+	index := store.Store(copied) // of the blobs
+	if db != nil {
+		index = db
+	}
+	from, err := source.openBlobs(ctx, serverOptions{data: p.data, config: source.config, log: source.log}, index)
 	if err != nil {
 		return m, err
 	}
@@ -122,7 +129,7 @@ func (p place) backUp(ctx context.Context, g *globals, to string, far func(strin
 		return m, err
 	}
 	m.Version, m.Made = version, time.Now().UTC().Truncate(time.Second)
-	if err := p.copyKeys(ctx, source, partial); err != nil {
+	if err := p.copyKeys(ctx, db, partial); err != nil {
 		return m, err
 	}
 	text, err := json.MarshalIndent(m, "", "  ")
@@ -217,14 +224,6 @@ func swap(made, place string) error {
 	return os.RemoveAll(old)
 }
 
-// indexOr returns the database with the index of the blobs: that of PostgreSQL, or the copy.
-func (s *server) indexOr(copied store.Store) store.Store {
-	if s.origin != nil {
-		return s.origin
-	}
-	return copied
-}
-
 // mayReplace returns an error if something else than a backup is at a path.
 func mayReplace(path string) error {
 	entries, err := os.ReadDir(path)
@@ -245,34 +244,36 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// snapshot writes one state of the database to a file of SQLite. It keeps an open database of
-// PostgreSQL in s.origin, whose index says where the blobs are.
-func (p place) snapshot(ctx context.Context, s *server, file string) error {
+// snapshot writes one state of the database to a file of SQLite. It returns a database of
+// PostgreSQL, whose index says where the blobs are, to be closed; nil for SQLite.
+func (p place) snapshot(ctx context.Context, file string) (*postgres.Store, error) {
 	if p.database == "" {
 		path := filepath.Join(p.data, databaseFile)
 		if !exists(path) {
-			return usageError{fmt.Errorf("--data %s: there is no database in it", p.data)}
+			return nil, usageError{fmt.Errorf("--data %s: there is no database in it", p.data)}
 		}
-		return sqlite.Snapshot(ctx, path, file)
+		return nil, sqlite.Snapshot(ctx, path, file)
 	}
 	db, err := postgres.Open(ctx, p.database, postgres.Options{Existing: true, Connections: 4})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.origin = db
-	s.close = append(s.close, db.Close)
 	into, err := sqlite.Open(ctx, file, sqlite.Options{})
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = rows.Copy(ctx, db.Store, into.Store, rows.CopyOptions{})
+		err = errors.Join(err, into.Close())
 	}
-	_, err = rows.Copy(ctx, db.Store, into.Store, rows.CopyOptions{})
-	return errors.Join(err, into.Close())
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
 }
 
-// copyKeys copies the files with keys of a data directory, or writes those of a database.
-func (p place) copyKeys(ctx context.Context, s *server, to string) error {
-	if p.database != "" {
-		key, err := sharedKey(ctx, s.origin)
+// copyKeys copies the files with keys of a data directory, or writes those of a database if there
+// is one.
+func (p place) copyKeys(ctx context.Context, db *postgres.Store, to string) error {
+	if db != nil {
+		key, err := sharedKey(ctx, db)
 		if err != nil {
 			return err
 		}
@@ -448,7 +449,7 @@ func backupRestoreCommand(g *globals) *cobra.Command {
 				return err
 			}
 			defer o.server.shut()
-			made, err := o.moveTo(cmd, g, to, resume)
+			made, err := o.moveTo(cmd, g, to, true, resume)
 			if err == nil {
 				err = m.complete(args[0], made.Blobs, made.Bytes)
 			}
@@ -458,8 +459,7 @@ func backupRestoreCommand(g *globals) *cobra.Command {
 			return g.print(cmd, made, made.lines)
 		},
 	}
-	to.flags(cmd, "", envOr("ARTEL_DATA", defaultData))
-	to.database, to.blobs = os.Getenv(databaseVariable), os.Getenv(blobsVariable)
+	to.flags(cmd)
 	cmd.Flags().BoolVar(&resume, "resume", false, "continue a restore that was broken off")
 	return cmd
 }

@@ -48,9 +48,10 @@ func fsckCommand(g *globals) *cobra.Command {
 		Use: "fsck", Short: "Look whether the data of a stopped server are whole", Args: usage(cobra.NoArgs),
 		Long: `Looks whether everything that users store is there: the blobs that rows name, with
 their sizes; the numbers of events; the database file. With --deep it reads every text and every
-byte and compares the digests. It changes nothing without --repair, which moves damaged blobs
-aside, so that uploading the file again mends it, makes the search index anew and corrects the
-sums of what users store. Nothing is ever thrown away. The exit code is 1 if something is left.`,
+byte and compares the digests. Opening brings the tables to the form of this version; other than
+that it changes nothing without --repair, which moves damaged blobs aside, so that uploading the
+file again mends it, makes the search index anew and corrects the sums of what users store.
+Nothing is ever thrown away. The exit code is 1 if something is left.`,
 		Example: "  artel fsck --data data\n  artel fsck --deep --database postgres://artel@db/artel --blobs s3://files",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if at.database == "" && !exists(filepath.Join(at.data, databaseFile)) {
@@ -77,8 +78,7 @@ sums of what users store. Nothing is ever thrown away. The exit code is 1 if som
 			return nil
 		},
 	}
-	at.flags(cmd, "", envOr("ARTEL_DATA", defaultData))
-	at.database, at.blobs = os.Getenv(databaseVariable), os.Getenv(blobsVariable)
+	at.flags(cmd)
 	cmd.Flags().BoolVar(&deep, "deep", false, "read every text and every byte")
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend what can be mended from what is there")
 	return cmd

@@ -28,11 +28,19 @@ import (
 // A place is where a deployment keeps its data.
 type place struct{ data, database, blobs string }
 
-// flags adds the flags of a place, whose names begin with a prefix.
-func (p *place) flags(cmd *cobra.Command, prefix, data string) {
-	cmd.Flags().StringVar(&p.data, prefix+"data", data, "data directory")
-	cmd.Flags().StringVar(&p.database, prefix+"database", "", "PostgreSQL in place of the file in the data directory: postgres://USER:PASSWORD@HOST/NAME")
-	cmd.Flags().StringVar(&p.blobs, prefix+"blobs", "", "where the bytes of files are: s3://BUCKET?endpoint=…, or file:///FOLDER (default: blobs in the data directory)")
+// flags adds the flags of the place that the variables of the environment and the configuration
+// are about.
+func (p *place) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
+	databaseFlag(cmd, &p.database)
+	blobsFlag(cmd, &p.blobs)
+}
+
+// destinationFlags adds the flags of the place that data are moved to.
+func (p *place) destinationFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.data, "to-data", "", "data directory")
+	cmd.Flags().StringVar(&p.database, "to-database", "", "PostgreSQL in place of a file in the data directory: postgres://USER:PASSWORD@HOST/NAME")
+	cmd.Flags().StringVar(&p.blobs, "to-blobs", "", "where the bytes of files go: s3://BUCKET?endpoint=…, or file:///FOLDER (default: blobs in the data directory)")
 }
 
 // An openPlace is open for this process alone.
@@ -288,31 +296,28 @@ A copy that was broken off is continued with --resume.`,
 					return usageError{fmt.Errorf("--data %s: there is no database in it", from.data)}
 				}
 			}
-			return moveBetween(cmd, g, from, to, true, resume)
+			source, err := from.open(cmd.Context(), g, true)
+			if err != nil {
+				return err
+			}
+			defer source.server.shut()
+			m, err := source.moveTo(cmd, g, to, false, resume)
+			if err != nil {
+				return err
+			}
+			return g.print(cmd, m, m.lines)
 		},
 	}
-	from.flags(cmd, "", envOr("ARTEL_DATA", defaultData))
-	to.flags(cmd, "to-", "")
+	from.flags(cmd)
+	to.destinationFlags(cmd)
 	cmd.Flags().BoolVar(&resume, "resume", false, "continue a copy that was broken off, if the source has not changed")
 	return cmd
 }
 
-func moveBetween(cmd *cobra.Command, g *globals, from, to place, configured, resume bool) error {
-	source, err := from.open(cmd.Context(), g, configured)
-	if err != nil {
-		return err
-	}
-	defer source.server.shut()
-	m, err := source.moveTo(cmd, g, to, resume)
-	if err != nil {
-		return err
-	}
-	return g.print(cmd, m, m.lines)
-}
-
-// moveTo opens the destination, and shows how far the copy is.
-func (o *openPlace) moveTo(cmd *cobra.Command, g *globals, to place, resume bool) (moved, error) {
-	destination, err := to.open(cmd.Context(), g, false)
+// moveTo opens the destination, and shows how far the copy is. That of a server that is
+// configured may have its blobs where its configuration says.
+func (o *openPlace) moveTo(cmd *cobra.Command, g *globals, to place, configured, resume bool) (moved, error) {
+	destination, err := to.open(cmd.Context(), g, configured)
 	if err != nil {
 		return moved{}, err
 	}

@@ -42,7 +42,6 @@ import (
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/run"
-	"github.com/artelhq/artel/store/postgres"
 	"github.com/artelhq/artel/webui"
 )
 
@@ -53,7 +52,6 @@ type server struct {
 	watch     func(context.Context) error // returns why the database is no longer this server's; nil when the context ends
 	purged    atomic.Bool                 // deletions were made final since the last garbage collection
 	services  *model.Registry
-	origin    *postgres.Store // of a backup
 	blobs     blob.Store
 	user      string // of the folder of blobs, see [usersFile]
 	public    string // origin of presigned URLs of blobs; "": there are none

@@ -446,17 +446,25 @@ func ForgetObjects(ctx context.Context, s Store) error {
 }
 
 // Kept returns the digests of the blobs without which something that users store cannot be
-// read, and their sizes. Other blobs can be made again.
+// read, and their sizes in bytes, 0 where the size is not known. Other blobs can be made again.
 func Kept(ctx context.Context, s Store) (map[artel.Digest]int64, error) {
 	const op = "store.Kept"
 	all := map[artel.Digest]int64{}
 	err := s.db.Read(ctx, op, Deployment, func(t *Tx) error {
-		return t.rows(op, "", "SELECT digest, max(size) FROM stored_blobs WHERE uses > 0 GROUP BY digest", nil, func(r Row) error {
+		return t.rows(op, "", `SELECT digest, coalesce(media, '{}') FROM versions WHERE in_blob = 1
+			UNION SELECT digest, coalesce(media, '{}') FROM edits WHERE in_blob = 1
+			UNION SELECT digest, info FROM files`, nil, func(r Row) error {
 			var d artel.Digest
-			var size int64
-			err := r.Scan(&d, &size)
-			all[d] = size
-			return err
+			var text string
+			var info struct{ Size int64 }
+			if err := r.Scan(&d, &text); err != nil {
+				return err
+			}
+			if err := json.Unmarshal([]byte(text), &info); err != nil {
+				return artel.Errorf(artel.Internal, op, string(d), "what is known about these bytes cannot be read: %w", err)
+			}
+			all[d] = max(all[d], info.Size)
+			return nil
 		})
 	})
 	return all, err

@@ -234,7 +234,9 @@ const (
 
 // CompactionRequested asks an active run to compact its history before its next
 // model call or its end.
-type CompactionRequested struct{}
+type CompactionRequested struct {
+	Focus string `json:"focus,omitempty"` // what the summary keeps in detail, in the user's words
+}
 
 // CompactionStarted records that a model is asked for a summary.
 type CompactionStarted struct {
@@ -242,6 +244,7 @@ type CompactionStarted struct {
 	Service   ServiceID        `json:"service"`
 	Tokens    int              `json:"tokens,omitempty"`    // of the request that triggered it; 0: not known
 	Threshold int              `json:"threshold,omitempty"` // tokens; 0: none
+	Undone    MessageID        `json:"undone,omitempty"`    // the summary without which the history is too long, because a user has undone it
 }
 
 // CompactionCompleted ends a compaction. Message is the summary, which from now
@@ -251,8 +254,12 @@ type CompactionCompleted struct {
 	OK       bool             `json:"ok"`
 	Reason   CompactionReason `json:"reason"`
 	Message  *Message         `json:"message,omitempty"`
-	Artifact *Artifact        `json:"artifact,omitempty"` // the summary for users, with the ids of the summarised messages
-	Replaced int              `json:"replaced,omitempty"` // number of summarised messages
+	Artifact *Artifact        `json:"artifact,omitempty"`      // the summary for users, with the ids of the summarised messages
+	Replaced int              `json:"replaced,omitempty"`      // number of summarised messages
+	Before   int              `json:"tokens_before,omitempty"` // of the summarised messages as they were sent
+	After    int              `json:"tokens_after,omitempty"`  // of the summary
+	Focus    string           `json:"focus,omitempty"`         // what it keeps in detail, in the user's words
+	Undone   MessageID        `json:"undone,omitempty"`        // see [CompactionStarted]
 	Millis   int64            `json:"duration_ms"`
 	Error    *RunError        `json:"error,omitempty"`
 }

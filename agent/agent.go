@@ -80,6 +80,7 @@ type Input struct {
 	Env         tool.Env
 	Subagents   []Member    // the agents that this one may delegate to
 	Permissions Permissions // of the deployment; the agent's own hold too
+	Focus       string      // of [Engine.Compact]: what the summary keeps in detail; "": nothing in particular
 	Host        Host        // nil: nothing is stored, and no user can be asked
 }
 
@@ -287,7 +288,7 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 		if told := r.emitRendered(); told != nil {
 			return artel.Message{}, told
 		}
-		if limit := r.in.Agent.Compaction.tokens(built.Record.Tokens.Budget); compactions < maxCompactions && r.exceeds(built, err, limit) {
+		if limit := r.in.Agent.Compaction.Tokens(built.Record.Tokens.Budget); compactions < maxCompactions && r.exceeds(built, err, limit) {
 			done, failed := r.compact(ctx, artel.CompactThreshold, max(built.Record.Tokens.Total, int(r.lastTokens)), limit)
 			if failed != nil {
 				return artel.Message{}, failed
@@ -368,16 +369,6 @@ func (r *run) build(ctx context.Context, again *model.RefusalPolicy) (Built, err
 		}
 		r.addRefused(again.DescribeAll(built.Request)...)
 	}
-}
-
-// inOrder returns ms without parents, so that their order is that of the list.
-func inOrder(ms []artel.Message) []artel.Message {
-	out := make([]artel.Message, len(ms))
-	for i, m := range ms {
-		m.Parent = ""
-		out[i] = m
-	}
-	return out
 }
 
 // An answer is the outcome of one model call.
@@ -536,7 +527,7 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 		}
 		wg.Go(func() {
 			env := r.in.Env
-			env.Call = c.ID
+			env.Call, env.History = c.ID, r.coveredMessages
 			began := r.now()
 			result, cut := r.cutOff(c)
 			var err error

@@ -58,6 +58,16 @@ func overflows(err error) bool {
 	return ok && ce.Refusal.Class == model.RefusedContext
 }
 
+// A compaction is one that is to be made.
+type compaction struct {
+	part   []artel.Message // the first active messages
+	reason artel.CompactionReason
+	tokens int             // of the request that triggered it; 0: not known
+	limit  int             // tokens; 0: none
+	focus  string          // what the summary keeps in detail, in the user's words
+	undone artel.MessageID // the summary that a user has undone, without which the history is too long
+}
+
 // compact summarises the older part of the history, and reports whether it did.
 // A failed compaction leaves the history unchanged; the error is that of the
 // consumer, or of a run that has ended.
@@ -67,12 +77,16 @@ func (r *run) compact(ctx context.Context, reason artel.CompactionReason, tokens
 		budget = tokens
 	}
 	standing := pipeline.ActiveMessages(r.history, r.in.Agent.Name)
-	part := standing[:r.compactable(standing, budget)]
+	n, undone := r.compactable(standing, budget), r.undone(standing)
+	if undone != "" {
+		n = compactableAfterUndo(standing, n, budget)
+	}
+	part := standing[:n]
 	if !worthCompacting(part) {
 		r.noCompaction = true
 		return false, nil
 	}
-	failed, err := r.compactPart(ctx, part, reason, tokens, limit)
+	failed, err := r.compactPart(ctx, compaction{part: part, reason: reason, tokens: tokens, limit: limit, undone: undone})
 	if err != nil {
 		return false, err
 	}
@@ -89,7 +103,7 @@ func (r *run) compactNow(ctx context.Context) error {
 	if !worthCompacting(standing) {
 		return artel.Errorf(artel.Conflict, "agent.Compact", "", "nothing to compact: at most %d message is newer than the last summary", minReplaced-1)
 	}
-	failed, err := r.compactPart(ctx, standing, artel.CompactRequested, 0, 0)
+	failed, err := r.compactPart(ctx, compaction{part: standing, reason: artel.CompactRequested, focus: r.in.Focus})
 	if err == nil {
 		err = failed
 	}
@@ -99,7 +113,7 @@ func (r *run) compactNow(ctx context.Context) error {
 // compactAsked summarises at a user's request: the older part of the history of
 // a running run, or all of it after the final answer. If that fails, the run
 // continues. The error is that of the consumer, or of a run that has ended.
-func (r *run) compactAsked(ctx context.Context) error {
+func (r *run) compactAsked(ctx context.Context, focus string) error {
 	part := pipeline.ActiveMessages(r.history, r.in.Agent.Name)
 	if !r.finished() {
 		part = part[:r.compactable(part, int(r.lastTokens))]
@@ -110,7 +124,7 @@ func (r *run) compactAsked(ctx context.Context) error {
 		}}
 		return cmp.Or(r.emit(artel.CompactionStarted{Reason: end.Reason, Service: r.in.Service.ID}), r.emit(end))
 	}
-	failed, err := r.compactPart(ctx, part, artel.CompactRequested, int(r.lastTokens), 0)
+	failed, err := r.compactPart(ctx, compaction{part: part, reason: artel.CompactRequested, tokens: int(r.lastTokens), focus: focus})
 	if err == nil && failed != nil {
 		err = ctx.Err()
 	}
@@ -153,28 +167,28 @@ func (r *run) compactable(standing []artel.Message, budget int) int {
 	return len(standing)
 }
 
-// compactPart emits one compaction of the first active messages. failed is the
-// reason why there is no summary; err is that of the consumer.
-func (r *run) compactPart(ctx context.Context, part []artel.Message, reason artel.CompactionReason, tokens, limit int) (failed, err error) {
-	if err := r.emit(artel.CompactionStarted{Reason: reason, Service: r.in.Service.ID, Tokens: tokens, Threshold: limit}); err != nil {
+// compactPart emits one compaction. failed is the reason why there is no summary;
+// err is that of the consumer.
+func (r *run) compactPart(ctx context.Context, c compaction) (failed, err error) {
+	if err := r.emit(artel.CompactionStarted{Reason: c.reason, Service: r.in.Service.ID, Tokens: c.tokens, Threshold: c.limit, Undone: c.undone}); err != nil {
 		return nil, err
 	}
 	began := r.now()
-	end := artel.CompactionCompleted{Reason: reason}
+	end := artel.CompactionCompleted{Reason: c.reason, Focus: c.focus, Undone: c.undone}
 	call, stop := context.WithTimeout(ctx, compactionTime)
 	defer stop()
-	summary, part, failed := r.summary(call, part)
+	summary, failed := r.summary(call, &c, &end)
 	if errors.Is(failed, errStopped) {
 		return nil, failed
 	}
 	end.OK, end.Millis = failed == nil, r.now().Sub(began).Milliseconds()
 	kept := false
 	if failed == nil {
-		summary = r.summaryMessage(&end, part, summary)
-		kept, failed = r.host.KeepSummary(ctx, summary+"\n\n"+r.listMessages(part), end)
+		summary = r.summaryMessage(&end, c.part, summary)
+		kept, failed = r.host.KeepSummary(ctx, summary+"\n\n"+r.listMessages(c.part), end)
 	}
 	if failed != nil {
-		end.OK, end.Message, end.Replaced = false, nil, 0
+		end.OK, end.Message, end.Replaced, end.Before, end.After = false, nil, 0, 0, 0
 		end.Error = &artel.RunError{Kind: artel.KindOf(failed), Message: scrub.Line(failed.Error())}
 		if end.Error.Kind == artel.Internal {
 			end.Error.Message = "internal error" // the run's own error has an id to find it in the log
@@ -183,37 +197,42 @@ func (r *run) compactPart(ctx context.Context, part []artel.Message, reason arte
 	}
 	r.history = append(r.history, *end.Message)
 	r.lastTokens, r.attachments = 0, nil
+	r.addTools()
 	if kept {
 		return nil, nil
 	}
 	return nil, r.emit(end)
 }
 
-// summary asks the model for a summary of part, or of the longest beginning of
-// it that fits; it returns that beginning.
-func (r *run) summary(ctx context.Context, part []artel.Message) (text string, of []artel.Message, err error) {
+// summary asks the model for a summary of c.part, or of the longest beginning of
+// it that fits, which it makes c.part. It sets end.Before.
+func (r *run) summary(ctx context.Context, c *compaction, end *artel.CompactionCompleted) (text string, err error) {
+	shorter := func() bool { // reports whether a beginning of the part is left to be tried
+		starts := pipeline.Exchanges(c.part)
+		half := c.part[:starts[len(starts)/2]]
+		if worthCompacting(half) {
+			c.part = half
+			return true
+		}
+		return false
+	}
 	for {
 		if err := r.checkLimits(false); err != nil {
-			return "", part, err
+			return "", err
 		}
-		built, err := r.buildSummary(ctx, part)
+		built, err := r.buildSummary(ctx, c.part, c.focus)
 		if told := r.emitRendered(); told != nil {
-			return "", part, told
+			return "", told
 		}
-		if len(built.Record.Tokens.Dropped) > 0 || errors.Is(err, artel.TooLarge) {
-			starts := pipeline.Exchanges(part)
-			if half := part[:starts[len(starts)/2]]; worthCompacting(half) {
-				part = half
-				continue
-			}
-		}
-		text, err = r.askSummary(ctx, built, err)
-		starts := pipeline.Exchanges(part)
-		if half := part[:starts[len(starts)/2]]; err != nil && overflows(err) && worthCompacting(half) {
-			part = half
+		if (len(built.Record.Tokens.Dropped) > 0 || errors.Is(err, artel.TooLarge)) && shorter() {
 			continue
 		}
-		return text, part, err
+		end.Before = built.Record.Tokens.History
+		text, err = r.askSummary(ctx, built, err)
+		if err != nil && overflows(err) && shorter() {
+			continue
+		}
+		return text, err
 	}
 }
 
@@ -248,12 +267,16 @@ const summaryHeading = "## "
 // requests of the conversation by its end alone, so that the provider's cache
 // applies: a change of the tools, or of the choice among them, would end the
 // cached prefix before the messages.
-func (r *run) buildSummary(ctx context.Context, part []artel.Message) (Built, error) {
+func (r *run) buildSummary(ctx context.Context, part []artel.Message, focus string) (Built, error) {
 	in := r.in.Context
+	ask := in.Locale.Say(phrase.CompactAsk, nil)
+	if focus != "" {
+		ask += "\n\n" + in.Locale.Say(phrase.CompactFocus, nil) + "\n\n> " + strings.ReplaceAll(focus, "\n", "\n> ")
+	}
 	in.Service = r.in.Service
 	in.Agent, in.Settings.Agent = r.in.Agent.Pipeline(), r.in.Agent.Processors
 	in.Agent.Presets = append(in.Agent.Presets[:len(in.Agent.Presets):len(in.Agent.Presets)], pipeline.Preset{
-		ID: compactPreset, Role: artel.RoleUser, Text: in.Locale.Say(phrase.CompactAsk, nil),
+		ID: compactPreset, Role: artel.RoleUser, Text: ask,
 		Place: pipeline.Place{Kind: pipeline.AtDepth, Depth: "0"},
 	})
 	in.History = inOrder(part)
@@ -306,6 +329,9 @@ func (r *run) summaryMessage(end *artel.CompactionCompleted, part []artel.Messag
 	m.Summary, m.Covers = true, covered(part)
 	m.Parts = append(artel.Parts{artel.Text{Text: say(phrase.CompactFrame, map[string]any{"Count": len(part)}) + "\n\n" + summary}}, r.userMedia(part)...)
 	end.Message, end.Replaced = &m, len(part)
+	if n, err := r.pipeline.Count(&model.Request{Service: r.in.Service, Messages: []model.Message{{Role: m.Role, Parts: m.Parts}}}); err == nil {
+		end.After = n
+	}
 	return summary
 }
 

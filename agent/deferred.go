@@ -62,6 +62,12 @@ func (r *run) followTools() {
 		return
 	}
 	r.in.Tools = r.in.Current()
+	r.addTools()
+}
+
+// addTools gives the next model call the tools that the agent has now, after those that
+// the model knows.
+func (r *run) addTools() {
 	next := r.toolset(tool.Follow(r.tools.all, r.toolsOf(len(r.thread.Split()))))
 	if next.deferral != nil && r.tools.deferral != nil {
 		next.specs = append(slices.Clone(r.tools.specs), next.beyond(r.tools.specs)...)

@@ -81,8 +81,8 @@ type Compaction struct {
 
 const standardThreshold = 80
 
-// tokens returns the threshold for a budget; 0: none.
-func (c Compaction) tokens(budget int) int {
+// Tokens returns the threshold for a budget; 0: none.
+func (c Compaction) Tokens(budget int) int {
 	if c.Off || budget <= 0 {
 		return 0
 	}

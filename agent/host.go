@@ -51,6 +51,11 @@ type Learner interface {
 type Inbox struct {
 	Said    []artel.Message // stored messages; the first is a child of after
 	Compact bool            // compact the history; set until a compaction with the reason requested ends
+	Focus   string          // what the summary keeps in detail; empty: nothing in particular
+
+	// Muted holds the summaries that a user has undone (true) or redone since the
+	// last call of Inbox.
+	Muted map[artel.MessageID]bool
 }
 
 // noHost is the host of a run without one.

@@ -197,8 +197,9 @@ func (r *run) readInbox(ctx context.Context) (said bool, err error) {
 		return false, err
 	}
 	r.history = append(r.history, in.Said...)
+	r.muteSummaries(in.Muted)
 	if in.Compact {
-		err = r.compactAsked(ctx)
+		err = r.compactAsked(ctx, in.Focus)
 	}
 	return len(in.Said) > 0, err
 }

@@ -53,7 +53,7 @@ type subagentArgs struct {
 
 // toolsOf returns the tools of the agent at a nesting depth.
 func (r *run) toolsOf(depth int) *tool.Set {
-	box, in := r.withSkills(r.allowed()), r.in
+	box, in := r.withHistory(r.withSkills(r.allowed())), r.in
 	if len(in.Subagents) == 0 || depth >= r.tree.limits.depth() || r.permission(SubagentTool) == Deny {
 		return box
 	}

@@ -125,6 +125,7 @@ type App struct {
 	Elicitations  *run.Elicitations
 	Library       *Library
 	Previews      *run.Previews
+	Summaries     *run.Summaries
 	Events        *Events
 	Messages      *Messages
 	Artifacts     *Artifacts
@@ -174,6 +175,7 @@ func New(c Config) (*App, error) {
 		Elicitations:  run.NewElicitations(k.runs),
 		Library:       &Library{k.library, k},
 		Previews:      run.NewPreviews(k.runs),
+		Summaries:     run.NewSummaries(k.runs),
 		Events:        &Events{k},
 		Messages:      &Messages{k},
 		Artifacts:     &Artifacts{k},

@@ -169,7 +169,7 @@ func (m *moody) act(ctx context.Context, a *app.App, c artel.ConversationID) {
 			_, _ = a.Runs.Cancel(ctx, r.ID)
 		}
 	case 6:
-		_, _ = a.Runs.Compact(ctx, c)
+		_, _ = a.Runs.Compact(ctx, c, "")
 	case 7, 8:
 		if w, err := a.Runs.Waiting(ctx, c); err == nil {
 			for _, p := range w.Permissions {

@@ -59,7 +59,7 @@ func (s *summer) generate(_ context.Context, r *model.Request, yield func(model.
 
 func (b *bench) compact(c artel.ConversationID) artel.Run {
 	b.t.Helper()
-	r, err := b.Runs.Compact(apptest.Context(b.t), c)
+	r, err := b.Runs.Compact(apptest.Context(b.t), c, "")
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestCompact(t *testing.T) {
 	s := &summer{}
 	b := newBench(t, provide(s.generate))
 	c := b.conversation()
-	if _, err := b.Runs.Compact(apptest.Context(t), c); !errors.Is(err, artel.Invalid) {
+	if _, err := b.Runs.Compact(apptest.Context(t), c, ""); !errors.Is(err, artel.Invalid) {
 		t.Errorf("an empty conversation: %v", err)
 	}
 	first := b.ask(c, "Remember the red crane.")

@@ -85,7 +85,7 @@ func TestCompactionWhileARunWorks(t *testing.T) {
 			var failed error
 			w.before[number] = func() {
 				for range 2 {
-					r, err := b.Runs.Compact(apptest.Context(t), c)
+					r, err := b.Runs.Compact(apptest.Context(t), c, "")
 					if taken = append(taken, r); err != nil {
 						failed = err
 					}
@@ -143,7 +143,7 @@ func TestInjectedWhileSummedUp(t *testing.T) {
 			}
 			failed = errors.Join(failed, err)
 		}}
-		_, failed = b.Runs.Compact(ctx, c)
+		_, failed = b.Runs.Compact(ctx, c, "")
 	}
 	r := b.ask(c, "Write it down.")
 	if failed != nil || r.State != artel.RunDone {
@@ -203,7 +203,7 @@ func TestCompactionInTheLastMoment(t *testing.T) {
 	c := b.conversation()
 	var failed error
 	w.before[2] = func() { // the next thing that is stored is the end of the run
-		s.set(func() { _, failed = b.Runs.Compact(apptest.Context(t), c) })
+		s.set(func() { _, failed = b.Runs.Compact(apptest.Context(t), c, "") })
 	}
 	r := b.ask(c, "Write it down.")
 	if failed != nil || r.State != artel.RunDone || r.Usage.Calls != 3 {
@@ -220,7 +220,7 @@ func TestCompactionInTheLastMoment(t *testing.T) {
 // TestCompactionOfACancelledRun is told not to come.
 func TestCompactionOfACancelledRun(t *testing.T) {
 	g, b, c, r := working(t, "Go.")
-	if _, err := b.Runs.Compact(apptest.Context(t), c); err != nil {
+	if _, err := b.Runs.Compact(apptest.Context(t), c, ""); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := b.Runs.Cancel(apptest.Context(t), r.ID); err != nil || r.State != artel.RunCancelled {
@@ -257,7 +257,7 @@ func crashAskedToCompact(t *testing.T, when moment, k, number int) (survived boo
 	b := newBench(t, provide(w.generate), func(c *app.Config) { s.Store = c.Store; c.Store = s })
 	c := b.conversation()
 	a := b.App
-	w.before[number] = func() { _, _ = a.Runs.Compact(apptest.Context(t), c) } // it may be dead by then
+	w.before[number] = func() { _, _ = a.Runs.Compact(apptest.Context(t), c, "") } // it may be dead by then
 	survived = b.dieAt(s, c, "Write it down.", k)
 	w.mu.Lock()
 	w.before = nil

@@ -116,7 +116,7 @@ func TestWhatCannotBeEdited(t *testing.T) {
 	b := newBench(t, provide(s.generate))
 	c := b.conversation()
 	b.ask(c, "Look.")
-	compacted, err := b.Runs.Compact(apptest.Context(t), c)
+	compacted, err := b.Runs.Compact(apptest.Context(t), c, "")
 	if err != nil {
 		t.Fatal(err)
 	}

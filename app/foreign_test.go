@@ -36,7 +36,7 @@ func TestForeignIDs(t *testing.T) {
 		"answer":      second(b.Permissions.Decide(stranger, r.ID, q.Permission, artel.Allow, "")),
 		"send":        second(b.Runs.Send(stranger, c, run.Input{Text: "x"})),
 		"queue":       second(b.Runs.Send(stranger, c, run.Input{Text: "x", Queue: true})),
-		"compact":     second(b.Runs.Compact(stranger, c)),
+		"compact":     second(b.Runs.Compact(stranger, c, "")),
 		"their edit":  second(b.Runs.Edit(stranger, c, r.Message, run.Edit{})),
 		"their mute":  second(b.Messages.Mute(stranger, c, r.Message, true)),
 		"their turns": second(b.Messages.Turns(stranger, c, r.Message, 0)),

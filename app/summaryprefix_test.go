@@ -31,7 +31,7 @@ func TestSummaryRequestsShareThePrefix(t *testing.T) {
 					t.Fatalf("it ended as %s: %+v", r.State, r.Error)
 				}
 			}
-			r, err := w.Runs.Compact(apptest.Context(t), c)
+			r, err := w.Runs.Compact(apptest.Context(t), c, "")
 			if err != nil {
 				t.Fatal(err)
 			}

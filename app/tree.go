@@ -146,14 +146,8 @@ func (cs *Conversations) setLeaf(ctx context.Context, id artel.ConversationID, l
 // summary brings back the messages it covers. The message itself stays.
 func (ms *Messages) Mute(ctx context.Context, id artel.ConversationID, message artel.MessageID, muted bool) (m artel.Message, err error) {
 	err = ms.core.update(ctx, func(tx store.Tx) error {
-		if m, err = run.MessageOf(tx, id, message); err != nil || m.Muted == muted {
-			return err
-		}
-		if err := tx.Messages.SetMuted(message, muted); err != nil {
-			return err
-		}
-		m.Muted = muted
-		return ms.core.events.Append(tx, id, artel.Event{Run: m.Run, Agent: m.Agent}, artel.MessageMuted{Message: message, Muted: muted})
+		m, err = run.NewSummaries(ms.core.runs).MuteTx(tx, id, message, muted)
+		return err
 	})
 	if err == nil {
 		ms.core.log.Notifier().Notify(id)

@@ -4,10 +4,12 @@ package app_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"image"
 	"image/png"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -43,6 +45,7 @@ type wired struct {
 	fake   *fake.Server
 	shut   atomic.Bool // nothing is found where media are fetched
 	broken atomic.Bool // calls are refused
+	answer fake.Responder
 	mu     sync.Mutex
 	bodies []string // of calls of the model
 }
@@ -51,8 +54,10 @@ type wired struct {
 // addresses.
 func newWire(t *testing.T, dialect model.Dialect, held bool) *wired {
 	t.Helper()
-	w := &wired{}
-	o, base := fake.Options{Open: true}, ""
+	w := &wired{answer: fake.Echo}
+	o, base := fake.Options{Open: true, Responder: func(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
+		return w.answer(ctx, r)
+	}}, ""
 	switch dialect {
 	case model.Anthropic:
 		w.fake = fake.Anthropic(o)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent/tool"
@@ -71,10 +72,21 @@ func (k *core) envAt(ctx context.Context, c artel.ConversationID, at artel.Messa
 	e := k.env()
 	e.Owner, e.Conversation, e.At = artel.OwnerOf(ctx), c, at
 	e.Workspace, e.Target = k.workspace(ctx, c, at), k.target(t)
+	e.History = func(ctx context.Context) ([]artel.Message, error) { return k.branchOf(ctx, c, at) }
 	e.Shown = tool.Shown{
 		Bytes: cmp.Or(t.Shown.Bytes, e.Shown.Bytes), Characters: cmp.Or(t.Shown.Characters, e.Shown.Characters), Page: cmp.Or(t.Shown.Page, e.Shown.Page),
 	}
 	return e
+}
+
+// branchOf returns the messages of a branch that models may be sent, oldest first, without
+// summaries.
+func (k *core) branchOf(ctx context.Context, c artel.ConversationID, at artel.MessageID) (out []artel.Message, err error) {
+	err = k.view(ctx, func(tx store.Tx) error {
+		out, err = tx.Messages.Path(c, at, 0)
+		return err
+	})
+	return slices.DeleteFunc(out, func(m artel.Message) bool { return m.Muted || m.Summary }), err
 }
 
 // Edits are changes of artifacts by users; each is a version at once.

@@ -93,11 +93,6 @@ func (c *Client) Send(ctx context.Context, id artel.ConversationID, m NewMessage
 	return out, c.json(ctx, http.MethodPost, "/conversations/"+string(id)+"/messages", m, &out)
 }
 
-// Compact starts a run that summarises the active branch.
-func (c *Client) Compact(ctx context.Context, id artel.ConversationID) (out Sent, err error) {
-	return out, c.json(ctx, http.MethodPost, "/conversations/"+string(id)+"/compact", nil, &out)
-}
-
 // Run reads a run.
 func (c *Client) Run(ctx context.Context, id artel.RunID) (out artel.Run, err error) {
 	return out, c.json(ctx, http.MethodGet, "/runs/"+string(id), nil, &out)

@@ -52,6 +52,32 @@ func (c *Client) Mute(ctx context.Context, id artel.ConversationID, m artel.Mess
 	return out, c.json(ctx, http.MethodPatch, "/conversations/"+string(id)+"/messages/"+string(m), MessageMuting{muted}, &out)
 }
 
+// Compact starts a run that summarises the active branch. focus is what the summary
+// keeps in detail; "": nothing in particular.
+func (c *Client) Compact(ctx context.Context, id artel.ConversationID, focus string) (out Sent, err error) {
+	return out, c.json(ctx, http.MethodPost, "/conversations/"+string(id)+"/compact", NewCompaction{focus}, &out)
+}
+
+// UndoCompaction undoes a summary; "": the newest that models are sent.
+func (c *Client) UndoCompaction(ctx context.Context, id artel.ConversationID, summary artel.MessageID) (out run.SummaryChange, err error) {
+	return out, c.json(ctx, http.MethodPost, "/conversations/"+string(id)+"/compact/undo", SummaryChoice{string(summary)}, &out)
+}
+
+// RedoCompaction takes [Client.UndoCompaction] back; "": of the oldest undone summary after the active one.
+func (c *Client) RedoCompaction(ctx context.Context, id artel.ConversationID, summary artel.MessageID) (out run.SummaryChange, err error) {
+	return out, c.json(ctx, http.MethodPost, "/conversations/"+string(id)+"/compact/redo", SummaryChoice{string(summary)}, &out)
+}
+
+// Summaries lists the summaries of the active branch, oldest first.
+func (c *Client) Summaries(ctx context.Context, id artel.ConversationID) (out List[run.Summary], err error) {
+	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id)+"/summaries", nil, &out)
+}
+
+// Summarised reads the messages that a summary stands for, oldest first.
+func (c *Client) Summarised(ctx context.Context, id artel.ConversationID, summary artel.MessageID) (out List[artel.Message], err error) {
+	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id)+"/summaries/"+string(summary)+"/messages", nil, &out)
+}
+
 // Switch activates the branch through a message.
 func (c *Client) Switch(ctx context.Context, id artel.ConversationID, through artel.MessageID) (out artel.Conversation, err error) {
 	leaf := string(through)

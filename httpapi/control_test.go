@@ -47,7 +47,7 @@ func TestSteering(t *testing.T) {
 	if w, err = b.client.Waiting(ctx, c.ID); err != nil || len(w.Queued) != 1 || len(w.Injections) != 1 {
 		t.Errorf("got %+v, %v", w, err)
 	}
-	if sums, err := b.client.Compact(ctx, c.ID); err != nil || sums.RunID != first.RunID {
+	if sums, err := b.client.Compact(ctx, c.ID, ""); err != nil || sums.RunID != first.RunID {
 		t.Errorf("summing up meanwhile: got %+v, %v", sums, err)
 	}
 	if w, err = b.client.Waiting(ctx, c.ID); err != nil || !w.Compaction {

@@ -50,8 +50,8 @@ const eventsDoc = "A frame has the event's number as `id`, its type as `event`, 
 	"- `artifact_created` `{artifact, content?, content_omitted?}`, `artifact_updated` `{id, version, base_version, update_type, spans?, artifact, …}`\n" +
 	"- `message_queued` `{message_id, service, text, attachments?}`: it waits for its turn; `injection_received` `{injection_id, text}`: said to a run at work, " +
 	"`message_injected` `{injection_id, message}`: it stands in the conversation now\n" +
-	"- `compaction_requested` `{}`: the run at work sums up before its next model call, or before its end; `compaction_started` `{reason, service, tokens?, threshold?}`, " +
-	"`compaction_completed` `{ok, reason, message?, artifact?, replaced?, duration_ms, error?}` with `reason` one of threshold, overflow and requested\n" +
+	"- `compaction_requested` `{focus?}`: the run at work sums up before its next model call, or before its end; `compaction_started` `{reason, service, tokens?, threshold?, undone?}`, " +
+	"`compaction_completed` `{ok, reason, message?, artifact?, replaced?, tokens_before?, tokens_after?, focus?, undone?, duration_ms, error?}` with `reason` one of threshold, overflow and requested; `undone` is the summary that a user has undone and without which the history is too long\n" +
 	"- `message_muted` `{message_id, muted}`, `message_edited` `{replaces, message}`: a person has written another answer in place of one, `branch_switched` `{leaf}`\n" +
 	"- `permission_requested` `{permission_id, call_id, name, arguments, expires_at, effect?, object?}`, `permission_resolved` `{permission_id, call_id, name, decision, reason}` with " +
 	"`decision` one of allow, deny and always, `reason` one of person, timeout and ended; `agent` and `within` name the agent that asks\n" +

@@ -53,6 +53,10 @@ read-run             | GET /runs/{rid}
 list-messages        | GET /conversations/{cid}/messages?limit=1
 follow-events        | GET /conversations/{cid}/events?format=json&limit=2
 list-waiting         | GET /conversations/{cid}/waiting
+compact-conversation | POST /conversations/{cid}/compact | {"focus":"what was decided"} | sid=run_id
+list-summaries       | GET /conversations/{cid}/summaries
+undo-compaction      | POST /conversations/{cid}/compact/undo | {}
+redo-compaction      | POST /conversations/{cid}/compact/redo | {}
 list-services        | GET /services
 add-http-tool        | POST /http-tools | {"name":"weather","description":"Tells the weather of a city.","url":"https://api.example/v1/{city}","headers":{"Authorization":"Bearer 0123456789abcdef"},"parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}
 check-http-tool      | POST /http-tools/check | {"name":"weather","url":"https://api.example/v1/weather","description":"Tells the weather."}
@@ -228,8 +232,8 @@ func TestExamples(t *testing.T) {
 			}
 			known[name], _ = v[field].(string)
 		}
-		if e.ID == "send-message" {
-			b.until(known["cid"], func(ev artel.Event) bool { return ev.Type == artel.EventRunFinished && string(ev.Run) == known["rid"] })
+		if ended := known[map[string]string{"send-message": "rid", "compact-conversation": "sid"}[e.ID]]; ended != "" {
+			b.until(known["cid"], func(ev artel.Event) bool { return ev.Type == artel.EventRunFinished && string(ev.Run) == ended })
 		}
 	}
 	slices.SortFunc(all, func(a, b httpapi.Example) int { return cmp.Compare(a.ID, b.ID) })

@@ -95,6 +95,7 @@ func newServer(a *app.App, o Options) *server {
 	f.runs()
 	f.control()
 	f.tree()
+	f.summaries()
 	f.events()
 	f.artifacts()
 	f.exports()

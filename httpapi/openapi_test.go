@@ -63,6 +63,8 @@ GET    /conversations/{cid}/export
 GET    /conversations/{cid}/messages
 GET    /conversations/{cid}/messages/{mid}/apps/{call}
 GET    /conversations/{cid}/messages/{mid}/apps/{call}/page
+GET    /conversations/{cid}/summaries
+GET    /conversations/{cid}/summaries/{mid}/messages
 GET    /conversations/{cid}/usage
 GET    /conversations/{cid}/waiting
 GET    /files/tool_results/{name}
@@ -124,6 +126,8 @@ POST   /conversations/import
 POST   /conversations/{cid}/artifacts
 POST   /conversations/{cid}/artifacts/{id}/restore
 POST   /conversations/{cid}/compact
+POST   /conversations/{cid}/compact/redo
+POST   /conversations/{cid}/compact/undo
 POST   /conversations/{cid}/messages
 POST   /conversations/{cid}/messages/{mid}/apps/{call}/resources
 POST   /conversations/{cid}/messages/{mid}/apps/{call}/tools/{name}

@@ -72,16 +72,6 @@ func (f *server) runs() {
 			}))
 		})
 
-	register(f, f.op(http.MethodPost, "/conversations/{cid}/compact", "compact-conversation", "Sum up the active branch, by a run of its own or by the active one before its next model call; models are sent the summary from then on, and nothing is lost", http.StatusAccepted),
-		func(ctx context.Context, in *ConversationPath) (*body[Sent], error) {
-			id, err := in.id()
-			if err != nil {
-				return nil, err
-			}
-			run, err := f.app.Runs.Compact(ctx, id)
-			return answer(sentOf(id, run), err)
-		})
-
 	register(f, f.op(http.MethodGet, "/runs/{rid}", "read-run", "Read a run", http.StatusOK),
 		func(ctx context.Context, in *RunPath) (*body[artel.Run], error) {
 			return answerFor(ctx, in.run, f.app.Runs.Find)

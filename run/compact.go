@@ -6,20 +6,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/store"
 )
 
 // Compact starts a run that summarises the active branch of a conversation, with
 // the service and the agent of the branch's newest run. If a run is active, that
 // run compacts its own branch before its next model call, or before it ends, and
-// is returned; an active compaction is returned unchanged. A conversation without
-// messages is of kind Invalid.
-func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run, error) {
+// is returned; an active compaction is returned unchanged. focus is what the summary
+// keeps in detail, in the user's words; "": nothing in particular. A conversation
+// without messages is of kind Invalid.
+func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID, focus string) (artel.Run, error) {
+	focus = strings.TrimSpace(focus)
+	if n := utf8.RuneCountInString(focus); n > maxFocus {
+		return artel.Run{}, artel.Errorf(artel.TooLarge, "run.Runs.Compact", "focus", "has %d characters; at most %d tell a summary what to keep", n, maxFocus)
+	}
+	focus = scrub.Line(focus)
 	now := rs.config.Now()
 	job := execution{
 		runs: rs, config: rs.config, owner: artel.OwnerOf(ctx), clock: Input{}.clock(),
@@ -36,10 +45,10 @@ func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run,
 			if err := rs.takeSlot(registered, c, false); err != nil {
 				return err
 			}
-			return job.startCompaction(tx, conversation)
+			return job.startCompaction(tx, conversation, focus)
 		}
 		if err == nil && active.Purpose == artel.RunAnswers {
-			err = rs.requestCompaction(tx, active, now)
+			err = rs.requestCompaction(tx, active, focus, now)
 		}
 		return err
 	}, c)
@@ -51,20 +60,52 @@ func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run,
 	return rs.launch(registered, &job), nil
 }
 
-// requestCompaction asks an active run to compact, unless it was asked already.
-func (rs *Runs) requestCompaction(tx store.Tx, r artel.Run, now time.Time) error {
-	n := store.Note{ID: "compaction_" + string(r.ID), Conversation: r.Conversation, Run: r.ID, Kind: noteCompaction, Open: true, CreatedAt: now}
+// maxFocus is how many characters may tell what a summary keeps.
+const maxFocus = 2000
+
+// compactionRequest is the body of its note.
+type compactionRequest struct {
+	Focus string `json:"focus,omitempty"`
+}
+
+// compactionNote is the request of a run for a compaction. That of a run which does
+// nothing else is never open.
+func compactionNote(r artel.Run, now time.Time) store.Note {
+	return store.Note{ID: "compaction_" + string(r.ID), Conversation: r.Conversation, Run: r.ID, Kind: noteCompaction, CreatedAt: now}
+}
+
+// requestCompaction asks an active run to compact, unless it was asked for the same
+// already.
+func (rs *Runs) requestCompaction(tx store.Tx, r artel.Run, focus string, now time.Time) error {
+	n := compactionNote(r, now)
+	n.Open = true
 	old, err := tx.Notes.Get(n.ID)
 	if err == nil && old.Open {
-		return nil
+		asked, err := bodyOf[compactionRequest](old)
+		if err != nil || focus == "" || asked.Focus == focus {
+			return err
+		}
 	}
 	if err != nil && !errors.Is(err, artel.NotFound) {
 		return err
 	}
-	if err := putNote(tx, n, struct{}{}); err != nil {
+	if err := putNote(tx, n, compactionRequest{focus}); err != nil {
 		return err
 	}
-	return rs.config.Events.Append(tx, r.Conversation, artel.Event{Run: r.ID, Agent: r.Agent}, artel.CompactionRequested{})
+	return rs.config.Events.Append(tx, r.Conversation, artel.Event{Run: r.ID, Agent: r.Agent}, artel.CompactionRequested{Focus: focus})
+}
+
+// focus returns what the summary of a run that only compacts is to keep.
+func (x *execution) focus(tx store.Tx) (string, error) {
+	n, err := tx.Notes.Get(compactionNote(x.run, time.Time{}).ID)
+	if errors.Is(err, artel.NotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	asked, err := bodyOf[compactionRequest](n)
+	return asked.Focus, err
 }
 
 // compacted closes the request for a compaction in the transaction that stores
@@ -116,7 +157,7 @@ func (rs *Runs) launch(a *activeRun, job *execution) artel.Run {
 }
 
 // startCompaction writes the first rows of a run that compacts a branch.
-func (x *execution) startCompaction(tx store.Tx, c artel.Conversation) error {
+func (x *execution) startCompaction(tx store.Tx, c artel.Conversation, focus string) error {
 	if c.Leaf == "" {
 		return artel.Errorf(artel.Invalid, "run.Runs.Compact", string(c.ID), "there are no messages to summarise")
 	}
@@ -137,6 +178,11 @@ func (x *execution) startCompaction(tx store.Tx, c artel.Conversation) error {
 	x.run.Message, x.run.Agent, x.run.Service = c.Leaf, x.agent.Name, x.service.ID
 	if err := tx.Runs.Create(x.run, x.begin(0)); err != nil {
 		return err
+	}
+	if focus != "" {
+		if err := putNote(tx, compactionNote(x.run, x.run.StartedAt), compactionRequest{focus}); err != nil {
+			return err
+		}
 	}
 	return x.appendEvents(tx, artel.RunStarted{Message: c.Leaf, Service: x.service.ID, Purpose: x.run.Purpose})
 }

@@ -130,6 +130,7 @@ func (x *execution) work(ctx context.Context) (err error) {
 		return err
 	}
 	var history []artel.Message
+	focus := ""
 	err = x.config.Store.View(ctx, x.owner, func(tx store.Tx) (err error) {
 		var before int
 		if history, before, err = x.history(tx); err != nil {
@@ -144,6 +145,11 @@ func (x *execution) work(ctx context.Context) (err error) {
 			}
 		}
 		x.subagents = x.subagentsOf(tx)
+		if x.run.Purpose == artel.RunCompacts {
+			if focus, err = x.focus(tx); err != nil {
+				return err
+			}
+		}
 		return x.loadVariables(tx, history[:before]) // those of the message itself are computed again
 	})
 	if err != nil {
@@ -157,6 +163,7 @@ func (x *execution) work(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	in.Focus = focus
 	for payload, err := range work(ctx, in) {
 		if err != nil {
 			return err

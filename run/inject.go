@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -108,18 +107,36 @@ func (x *execution) Inbox(ctx context.Context, after artel.MessageID) (in agent.
 	if x.root != nil {
 		return in, nil
 	}
-	said := false
+	said, muted := false, false
 	err = x.config.Store.View(ctx, x.owner, func(tx store.Tx) error {
 		list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Run: x.run.ID, Open: true})
-		said = slices.ContainsFunc(list, func(n store.Note) bool { return n.Kind == noteInjection })
-		in.Compact = slices.ContainsFunc(list, func(n store.Note) bool { return n.Kind == noteCompaction })
-		return err
+		if err != nil {
+			return err
+		}
+		for _, n := range list {
+			switch n.Kind {
+			case noteInjection:
+				said = true
+			case noteSummary:
+				muted = true
+			case noteCompaction:
+				asked, err := bodyOf[compactionRequest](n)
+				if err != nil {
+					return err
+				}
+				in.Compact, in.Focus = true, asked.Focus
+			}
+		}
+		return nil
 	})
-	if err != nil || !said && !in.Compact {
+	if err != nil || !said && !muted && !in.Compact {
 		return in, err
 	}
 	err = x.commit(ctx, func(tx store.Tx) error {
 		if err := x.storePending(tx); err != nil {
+			return err
+		}
+		if in.Muted, err = x.mutedSummaries(tx); err != nil {
 			return err
 		}
 		in.Said, err = x.storeInjections(tx, after)
@@ -188,7 +205,7 @@ func (x *execution) closeNotes(tx store.Tx) error {
 			said = true
 		case noteCompaction:
 			compact = true
-		case noteStop:
+		case noteStop, noteSummary:
 			n.Open = false
 			if err := tx.Notes.Put(n); err != nil {
 				return err

@@ -19,11 +19,12 @@ import (
 const (
 	noteQueued      = "queued"      // its id is that of the run
 	noteInjection   = "injection"   // body: injection
-	noteCompaction  = "compaction"  // a request for a compaction; no body
+	noteCompaction  = "compaction"  // body: compactionRequest
 	notePermission  = "permission"  // body: permission
 	noteGrant       = "grant"       // body: grant; holds on the branch of its message
 	noteElicitation = "elicitation" // body: elicitation
 	noteCallState   = "call_state"  // body: keptState; never open
+	noteSummary     = "summary"     // body: summaryNote; a summary is undone or redone
 )
 
 // maxWaiting is the limit of notes of one kind that wait in a conversation.

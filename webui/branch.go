@@ -366,5 +366,10 @@ func (s *stream) muted(ctx context.Context, out *bytes.Buffer, e artel.Event) er
 	if err != nil {
 		return err
 	}
+	if m.Summary {
+		if several, err := s.severalSummaries(ctx); err != nil || several {
+			return errors.Join(err, s.branchNow(ctx, out)) // the others change too
+		}
+	}
 	return s.put(out, "message", m)
 }

@@ -43,10 +43,9 @@ type Message struct {
 	Text       string     // value of that input
 	URL        string     // of its editor
 	Siblings   Siblings
-	Usage      *Usage   // of the answer; nil: not the end of one
-	Summary    bool     // Body is a summary of the messages above
-	Replaces   int      // number of messages it replaces; 0: unknown
-	SummaryURL string   // URL of the summary as an artifact; "": none
+	Usage      *Usage // of the answer; nil: not the end of one
+	Summary    bool   // Body is a summary of the messages above
+	Summarised Summarised
 	Before     []Change // model changes before it
 	After      []Change // model changes after the last message of a run
 	Notice     *Notice  // shown after it; nil: none
@@ -213,6 +212,7 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 	for _, m := range out {
 		m.endThreads()
 	}
+	markCovered(out)
 	if len(branch) > 0 {
 		v.insertChanges(ctx, out, branch[0].Within)
 	}
@@ -250,7 +250,7 @@ func (v view) message(m artel.Message) Message {
 	text := shownText(m)
 	if m.Summary {
 		out.Summary, out.Body = true, v.blocks(bodyID(m.ID), text)
-		out.Replaces, out.SummaryURL = v.summaryPlace(v.events.summaries[m.ID])
+		out.Summarised = v.summarised(m, v.events.summaries[m.ID])
 		return out
 	}
 	if m.Role == artel.RoleUser {

@@ -75,7 +75,7 @@ func (q Question) Icon() string {
 var explained = []string{
 	"create_artifact", "update_artifact", "rewrite_artifact", "rename_artifact", "restore_artifact", "delete_artifact", "put_artifact",
 	"read_artifact", "get_artifact", "list_artifacts", "grep_artifacts", "diff_artifact",
-	"list_versions", "search_artifacts", delegateTool,
+	"list_versions", "search_artifacts", "search_history", delegateTool,
 }
 
 // question builds a question; the card of the call has all arguments.

@@ -105,7 +105,7 @@ func TestRetrying(t *testing.T) {
 	b.Says("#retrying", "too many requests")
 	b.picture("retrying")
 	newChecker(t, b).check("main", allRules, "retrying")
-	if _, err := s.app.Runs.Compact(apptest.Context(t), s.all(t)[0].ID); err != nil { // what people want meanwhile is no end of it
+	if _, err := s.app.Runs.Compact(apptest.Context(t), s.all(t)[0].ID, ""); err != nil { // what people want meanwhile is no end of it
 		t.Fatal(err)
 	}
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 1`)

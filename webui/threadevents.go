@@ -5,6 +5,7 @@ package webui
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -45,15 +46,6 @@ func (v view) loadEvents(ctx context.Context) (threadEvents, error) {
 		}
 	}
 	return out, err
-}
-
-// summaryPlace returns how many messages a summary replaces, and the URL of its
-// artifact.
-func (v view) summaryPlace(p artel.CompactionCompleted) (replaced int, url string) {
-	if p.Artifact != nil {
-		url = artifactURL(v.conversation, artel.Ref{Artifact: p.Artifact.ID})
-	}
-	return p.Replaced, url
 }
 
 // insertChanges inserts the model changes into a thread: before the next message of the
@@ -142,10 +134,13 @@ func (s *stream) compacted(ctx context.Context, out *bytes.Buffer, e artel.Event
 	}
 	m := s.message(*p.Message)
 	m.Into = s.into(e)
-	m.Replaces, m.SummaryURL = s.summaryPlace(p)
+	m.Summarised = s.summarised(*p.Message, p)
 	if e.Within == "" {
 		if on, err := s.shows(ctx, m.ID); err != nil || !on {
 			return err
+		}
+		if several, err := s.severalSummaries(ctx); err != nil || several {
+			return errors.Join(err, s.branchNow(ctx, out)) // the others change too
 		}
 		s.leaf = m.ID
 	}

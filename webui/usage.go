@@ -70,9 +70,10 @@ func (s *stream) usageNow(ctx context.Context, out *bytes.Buffer) error {
 
 // compact starts a compaction on request of the user.
 func (ui *handler) compact(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxField)
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	if err == nil {
-		_, err = ui.app.Runs.Compact(r.Context(), id)
+		_, err = ui.app.Runs.Compact(r.Context(), id, r.PostFormValue("focus"))
 	}
 	if err != nil {
 		ui.fail(w, r, err)

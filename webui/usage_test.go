@@ -43,15 +43,62 @@ func TestCounters(t *testing.T) {
 	b.Until(`document.querySelector(".boundary") !== null && !document.querySelector("#status.active")`)
 	b.Do(press("\x1b"))
 	b.sameAnew()
-	b.Says(".boundary", "instead of 10 messages")
+	b.Says(".boundary", "Summary of 10 messages", " → ", "tokens", "Undo")
 	b.picture("boundary")
+	b.Do(click(".boundary > details > summary"), see(".boundary .body"))
+	b.Do(click(".boundary [href$='/covered']"), see(".covered li:nth-child(10)"))
+	b.Says(".covered", "Look around.", "You · ", "The messages it stands for")
+	newChecker(t, b).check("main", allRules, "summary")
+	b.picture("covered")
 	b.Do(click(".boundary footer a"), see("#viewer"))
 	b.Until(`document.getElementById("viewer").innerText.includes("Summary 1")`)
 	b.Do(click("#panel [data-close-panel]"))
 	b.Until(`!document.getElementById("viewer")`)
-	b.Do(click(".boundary footer button"), see(".boundary.muted"))
-	b.Says(".boundary", "Models receive the messages above again")
+	b.Do(chromedp.Focus(chromedp.CSS(".boundary footer button")), press("\r"), see(".boundary.muted")) // with the keyboard
+	b.Says(".boundary", "Models receive the messages above again", "Redo")
+	b.Until(`document.getElementById("toast-summary")?.innerText.includes("Models receive 10 messages again, not the summary. The next request has about ")`)
+	b.Until(`document.activeElement.innerText.includes("Redo")`)
+	newChecker(t, b).check("main", allRules, "undone")
 	b.sameAnew()
+	b.Do(chromedp.Focus(chromedp.CSS(".boundary footer button")), press("\r"), see(".boundary:not(.muted)"))
+	b.Says(".boundary", "Undo")
+	b.sameAnew()
+}
+
+// Of two summaries, the newer can be undone, and then the older; what is to be kept in
+// detail is told by the card.
+func TestSummaryCards(t *testing.T) {
+	t.Parallel()
+	s, b := openSite(t, setup{demo: demo.Options{}}, 1440, 900)
+	sum := func(focus string) {
+		b.Do(click("#total > summary"), see("#total form"), fill("#total [name=focus]", focus), click("#total form button"))
+		b.Until(`document.querySelector("#status.active") !== null || document.querySelector(".boundary:last-child") !== null`)
+		b.Until(`document.querySelector(".message.boundary:last-child") !== null && !document.querySelector("#status.active")`)
+		b.Do(press("\x1b"))
+	}
+	b.send("Look around.")
+	b.rest()
+	sum("the <b>numbers</b>")
+	b.Do(click(".boundary > details > summary"))
+	b.Says(".boundary", "Kept in detail: the <b>numbers</b>")
+	b.send("Once more.")
+	b.rest()
+	sum("")
+	const states = `[...document.querySelectorAll(".boundary")].map((one) => one.innerText.includes("A newer summary") ? "newer" : one.querySelector("[data-again]").innerText.trim()).join(" ")`
+	b.Until(states + ` === "newer Undo"`)
+	b.sameAnew()
+	b.Do(click(".boundary:last-child [data-again]"))
+	b.Until(states + ` === "Undo Redo"`)
+	b.sameAnew()
+	b.Do(click(".boundary [data-again]"))
+	b.Until(states + ` === "Redo Redo"`)
+	b.Do(click(".boundary:last-child [data-again]"))
+	b.Until(states + ` === "newer Undo"`)
+	b.sameAnew()
+	list, err := s.app.Summaries.List(apptest.Context(t), s.all(t)[0].ID)
+	if err != nil || len(list) != 2 || list[0].Focus != "the <b>numbers</b>" || list[0].State != "undone" || list[1].State != "active" {
+		t.Errorf("%+v, %v", list, err)
+	}
 }
 
 // A run that reaches a limit of its agent says which, in the reader's words.

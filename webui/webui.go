@@ -134,6 +134,9 @@ func (ui *handler) routes() http.Handler {
 	mux.HandleFunc("POST /c/{cid}/m/{mid}/edit", ui.askAgain)
 	mux.HandleFunc("POST /c/{cid}/m/{mid}/retry", ui.askAgain)
 	mux.HandleFunc("POST /c/{cid}/m/{mid}/mute", ui.mute)
+	mux.HandleFunc("GET /c/{cid}/m/{mid}/covered", ui.covered)
+	mux.HandleFunc("POST /c/{cid}/m/{mid}/undo", ui.changeSummary)
+	mux.HandleFunc("POST /c/{cid}/m/{mid}/redo", ui.changeSummary)
 	mux.HandleFunc("POST /r/{rid}/cancel", ui.cancel)
 	mux.HandleFunc("POST /r/{rid}/permissions/{pid}", ui.decide)
 	mux.HandleFunc("POST /r/{rid}/elicitations/{eid}", ui.elicit)
@@ -369,6 +372,7 @@ var statuses = map[artel.Kind]int{
 var explanations = map[string]phrase.Key{
 	run.CodeRunActive:          phrase.PageRunActive,
 	run.CodeRunLimit:           phrase.PageRunLimit,
+	run.CodeNewerSummary:       phrase.PageSummaryNewer,
 	run.CodePermissionResolved: phrase.PageDecided, run.CodeElicitationResolved: phrase.PageDecided,
 	app.CodeStale:              phrase.PageStale,
 	settings.CodeAgentReadOnly: phrase.PageAgentsReadOnly,

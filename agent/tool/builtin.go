@@ -19,6 +19,7 @@ func BuiltIn() []Tool {
 		writes(restoreArtifact()),
 		writes(putArtifact()),
 		reads(getArtifact()),
+		SearchHistoryTool(),
 	}
 }
 

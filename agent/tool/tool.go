@@ -95,6 +95,10 @@ type Env struct {
 	Renditions   *rendition.Maker     // transcribes recordings and captions pictures; nil: unavailable
 	Skills       Skills               // of the agent; nil: none
 
+	// History returns the messages that [SearchHistory] searches, oldest first: in a run,
+	// those that the newest summary stands for; otherwise the branch. Nil: there are none.
+	History func(ctx context.Context) ([]artel.Message, error)
+
 	// Fetch downloads the content at an http or https address. Its errors are
 	// for the model. Nil: downloads are not allowed.
 	Fetch func(ctx context.Context, address string) (artifact.Staged, error)

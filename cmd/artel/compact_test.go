@@ -44,7 +44,7 @@ func TestCompactWhileARunWorks(t *testing.T) {
 		}
 		if e.Type == artel.EventPermissionRequested {
 			verbs.Go(func() {
-				if out, _, failed = verb(ctx, dir, bareEnvironment(dir), "compact", "--server", p.url, string(c.ID)); failed != nil {
+				if out, _, failed = verb(ctx, dir, bareEnvironment(dir), "compact", "--server", p.url, "--focus", "the pier", string(c.ID)); failed != nil {
 					stop()
 				}
 			})
@@ -66,7 +66,30 @@ func TestCompactWhileARunWorks(t *testing.T) {
 		}
 	}
 	verbs.Wait()
-	if failed != nil || !strings.Contains(out, "messages summed up") || !strings.Contains(out, "summary_1") {
+	if failed != nil || !strings.Contains(out, "messages summed up") || !strings.Contains(out, " tokens\n") || !strings.Contains(out, "summary_1") {
 		t.Errorf("it says %q, %v", out, failed)
+	}
+	list, err := client.Summaries(ctx, c.ID)
+	if err != nil || len(list.Items) != 1 || list.Items[0].Focus != "the pier" {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	summary := string(list.Items[0].ID)
+	says := func(want []string, verbs ...string) {
+		t.Helper()
+		out, _, err := verb(ctx, dir, bareEnvironment(dir), append([]string{"compact", verbs[0], "--server", p.url}, verbs[1:]...)...)
+		for _, w := range want {
+			if err != nil || !strings.Contains(out, w) {
+				t.Errorf("%v says %q, %v; want %q", verbs, out, err, w)
+			}
+		}
+	}
+	id := string(c.ID)
+	says([]string{summary, "active", "messages, ", " → "}, "list", id)
+	says([]string{"Please keep notes on the harbour.", "→ create_artifact"}, "read", id, summary)
+	says([]string{summary + " is undone", "the next request has about "}, "undo", id)
+	says([]string{"undone"}, "list", id)
+	says([]string{summary + " is active"}, "redo", id, summary)
+	if _, _, err := verb(ctx, dir, bareEnvironment(dir), "compact", "redo", "--server", p.url, id); err == nil {
+		t.Error("nothing to redo is no error")
 	}
 }

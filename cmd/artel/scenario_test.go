@@ -258,7 +258,7 @@ func playHTTP(t *testing.T, s scene, p *process) (o outcome) {
 	}
 	for _, m := range s.messages {
 		if m.compact {
-			sent, err := client.Compact(ctx, conversation.ID)
+			sent, err := client.Compact(ctx, conversation.ID, "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -522,7 +522,7 @@ func TestReadersDoNotWrite(t *testing.T) {
 	call(t, c, "read_artifact", map[string]any{"id": "a"})
 	for _, spec := range b.app.Tools.List(t.Context()) {
 		switch spec.Name {
-		case "read_artifact", "get_artifact", "list_artifacts", "grep_artifacts", "diff_artifact", "search_artifacts", "list_versions":
+		case "read_artifact", "get_artifact", "list_artifacts", "grep_artifacts", "diff_artifact", "search_artifacts", "search_history", "list_versions":
 		default:
 			if text := refusedCall(t, c, spec.Name, map[string]any{"id": "a"}); !strings.Contains(text, "scope write") {
 				t.Errorf("%s: %s", spec.Name, text)

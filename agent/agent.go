@@ -78,10 +78,11 @@ type Input struct {
 	Context pipeline.Input
 	// Env is the environment of tools; the engine fills in the call.
 	Env         tool.Env
-	Subagents   []Member    // the agents that this one may delegate to
-	Permissions Permissions // of the deployment; the agent's own hold too
-	Focus       string      // of [Engine.Compact]: what the summary keeps in detail; "": nothing in particular
-	Host        Host        // nil: nothing is stored, and no user can be asked
+	Subagents   []Member                  // the agents that this one may delegate to
+	Permissions Permissions               // of the deployment; the agent's own hold too
+	Reminder    func(answers int) *string // of the model call after so many answers; nil, or its result is: it is made
+	Focus       string                    // of [Engine.Compact]: what the summary keeps in detail; "": nothing in particular
+	Host        Host                      // nil: nothing is stored, and no user can be asked
 }
 
 // Built is the request of one model call, with the service and time that it was
@@ -150,6 +151,7 @@ type run struct {
 	history       []artel.Message
 	toolArguments map[artel.CallID]json.RawMessage // original arguments of calls whose stored form differs
 	calledModel   bool                             // a model was called
+	answers       int                              // answers so far
 	turns         int                              // model calls so far, those of compactions included
 	toolCalls     int                              // tool calls so far
 	rendered      renderedCalls                    // calls for transcripts and captions that were not emitted yet
@@ -362,6 +364,9 @@ func (r *run) build(ctx context.Context, again *model.RefusalPolicy) (Built, err
 		}
 		in.Now = r.in.Agent.Time(clock)
 		in.Refused = r.isRefused
+		if r.in.Reminder != nil {
+			in.Reminder = r.in.Reminder(r.answers)
+		}
 		result, err := r.pipeline.Build(ctx, in)
 		built := Built{result, in.Service, clock, in.Seed}
 		if err != nil || again.Changes(built.Request) {
@@ -468,6 +473,7 @@ func (r *run) emptyAnswer(reason model.StopReason) error {
 func (r *run) complete(m artel.Message, partial bool) error {
 	m.Parts = asStored(m.Parts)
 	r.history = append(r.history, m)
+	r.answers++
 	return r.emit(artel.MessageCompleted{Message: m, Partial: partial})
 }
 

@@ -35,7 +35,8 @@ const (
 	// minReplaced is the least number of messages that a compaction replaces.
 	minReplaced = 2
 
-	compactPreset = "compaction"
+	// CompactPreset is the id of the message that asks for a summary.
+	CompactPreset = "compaction"
 )
 
 // exceeds reports whether a request exceeds the threshold, or could not be
@@ -276,7 +277,7 @@ func (r *run) buildSummary(ctx context.Context, part []artel.Message, focus stri
 	in.Service = r.in.Service
 	in.Agent, in.Settings.Agent = r.in.Agent.Pipeline(), r.in.Agent.Processors
 	in.Agent.Presets = append(in.Agent.Presets[:len(in.Agent.Presets):len(in.Agent.Presets)], pipeline.Preset{
-		ID: compactPreset, Role: artel.RoleUser, Text: ask,
+		ID: CompactPreset, Role: artel.RoleUser, Text: ask,
 		Place: pipeline.Place{Kind: pipeline.AtDepth, Depth: "0"},
 	})
 	in.History = inOrder(part)

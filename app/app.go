@@ -126,6 +126,7 @@ type App struct {
 	Library       *Library
 	Previews      *run.Previews
 	Summaries     *run.Summaries
+	Replays       *run.Replays
 	Events        *Events
 	Messages      *Messages
 	Artifacts     *Artifacts
@@ -176,6 +177,7 @@ func New(c Config) (*App, error) {
 		Library:       &Library{k.library, k},
 		Previews:      run.NewPreviews(k.runs),
 		Summaries:     run.NewSummaries(k.runs),
+		Replays:       run.NewReplays(k.runs),
 		Events:        &Events{k},
 		Messages:      &Messages{k},
 		Artifacts:     &Artifacts{k},

@@ -78,6 +78,11 @@ func (c *Client) Summarised(ctx context.Context, id artel.ConversationID, summar
 	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id)+"/summaries/"+string(summary)+"/messages", nil, &out)
 }
 
+// Replay makes a run again on a service, from an answer on (0: all), and compares both.
+func (c *Client) Replay(ctx context.Context, id artel.RunID, service artel.ServiceID, from int) (out run.Comparison, err error) {
+	return out, c.json(ctx, http.MethodPost, "/runs/"+string(id)+"/replay", NewReplay{string(service), from}, &out)
+}
+
 // Switch activates the branch through a message.
 func (c *Client) Switch(ctx context.Context, id artel.ConversationID, through artel.MessageID) (out artel.Conversation, err error) {
 	leaf := string(through)

@@ -51,6 +51,7 @@ list-skills          | GET /skills
 send-message         | POST /conversations/{cid}/messages | {"text":"Go.","attachments":["notes.md"]} | rid=run_id
 read-run             | GET /runs/{rid}
 list-messages        | GET /conversations/{cid}/messages?limit=1
+replay-run           | POST /runs/{rid}/replay | {"service":"demo","from":3}
 follow-events        | GET /conversations/{cid}/events?format=json&limit=2
 list-waiting         | GET /conversations/{cid}/waiting
 compact-conversation | POST /conversations/{cid}/compact | {"focus":"what was decided"} | sid=run_id

@@ -96,6 +96,7 @@ func newServer(a *app.App, o Options) *server {
 	f.control()
 	f.tree()
 	f.summaries()
+	f.replays()
 	f.events()
 	f.artifacts()
 	f.exports()

@@ -163,6 +163,7 @@ POST   /runs/{rid}/cancel
 POST   /runs/{rid}/elicitations/{eid}
 POST   /runs/{rid}/inject
 POST   /runs/{rid}/permissions/{pid}
+POST   /runs/{rid}/replay
 POST   /services
 POST   /services/check
 POST   /services/reload

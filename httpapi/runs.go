@@ -83,6 +83,27 @@ func (f *server) runs() {
 		})
 }
 
+// A NewReplay is the body of POST /runs/{rid}/replay.
+type NewReplay struct {
+	Service string `json:"service" maxLength:"256" minLength:"1" doc:"makes the run again"`
+	From    int    `json:"from,omitempty" minimum:"0" doc:"the first answer to make again, from 1; absent: all"`
+}
+
+func (f *server) replays() {
+	register(f, f.op(http.MethodPost, "/runs/{rid}/replay", "replay-run", "Make a run that has ended again on another service, with its tool calls answered from its log, and compare both; nothing is stored", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			RunPath
+			Body NewReplay
+		},
+		) (*body[run.Comparison], error) {
+			id, err := in.run()
+			if err != nil {
+				return nil, err
+			}
+			return answer(f.app.Replays.Run(ctx, id, artel.ServiceID(in.Body.Service), in.Body.From))
+		})
+}
+
 func (m NewMessage) input() (run.Input, error) {
 	in := run.Input{
 		Text: m.Text, Attachments: m.Attachments,

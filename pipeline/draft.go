@@ -50,6 +50,10 @@ type Input struct {
 	Books     []lore.Book // world books that Settings name; see [Settings.Books]
 	Sources   Sources     // nil: there are no artifacts, and no part can be read
 
+	// Reminder is sent in place of a reminder made from Sources and Now, to repeat a
+	// recorded request; nil: it is made.
+	Reminder *string
+
 	// Renditions makes other forms of media; nil: no picture is converted and
 	// no recording transcribed.
 	Renditions *rendition.Maker

@@ -21,10 +21,19 @@ const (
 	planTail     = 4  // a shortened plan ends with the last quarter of what is shown
 )
 
+// A reminder begins and ends with these.
+const (
+	ReminderStart = "<system-reminder>\n"
+	ReminderEnd   = "\n</system-reminder>"
+)
+
 // reminder returns the time, the plan and the inventory; "" if all are empty.
 func (d *Draft) reminder(ctx context.Context, conf injection) (string, error) {
-	if d.Placement == PlaceNone {
+	switch {
+	case d.Placement == PlaceNone:
 		return "", nil
+	case d.Reminder != nil:
+		return *d.Reminder, nil
 	}
 	var sections []string
 	if !d.Now.IsZero() {
@@ -43,7 +52,7 @@ func (d *Draft) reminder(ctx context.Context, conf injection) (string, error) {
 	if len(sections) == 0 {
 		return "", nil
 	}
-	return "<system-reminder>\n" + strings.Join(sections, "\n\n") + "\n</system-reminder>", nil
+	return ReminderStart + strings.Join(sections, "\n\n") + ReminderEnd, nil
 }
 
 func (d *Draft) plan(o artifact.Overview, limit int) string {

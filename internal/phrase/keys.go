@@ -442,10 +442,10 @@ const SkillNoteMetadata, SkillNoteNoText, SkillNoteScripts, SkillNoteSkipped, Sk
 
 const ToolCutOff, ToolCutOffDone, ToolDenied, ToolDeniedBecause, ToolEffectDenied, ToolExcerpt, ToolNoResult, ToolNotFound Key = "tool.cut_off", "tool.cut_off_done", "tool.denied", "tool.denied_because", "tool.effect_denied", "tool.excerpt", "tool.no_result", "tool.not_found"
 
-const ToolNotMade, ToolOffloaded, ToolOffloadedGap, ToolSubagentFailed, ToolSubagentSaid, ToolTooLong, ToolUnanswered, ToolUnknown Key = "tool.not_made", "tool.offloaded", "tool.offloaded_gap", "tool.subagent_failed", "tool.subagent_said", "tool.too_long", "tool.unanswered", "tool.unknown"
+const ToolNotMade, ToolNotRecorded, ToolOffloaded, ToolOffloadedGap, ToolSubagentFailed, ToolSubagentSaid, ToolTooLong, ToolUnanswered Key = "tool.not_made", "tool.not_recorded", "tool.offloaded", "tool.offloaded_gap", "tool.subagent_failed", "tool.subagent_said", "tool.too_long", "tool.unanswered"
 
-const WhyBlank, WhyChanged, WhyCut, WhyDropped, WhyFileConverted, WhyFileDescribed, WhyFileExtracted, WhyFileNative Key = "why.blank", "why.changed", "why.cut", "why.dropped", "why.file_converted", "why.file_described", "why.file_extracted", "why.file_native"
+const ToolUnknown, WhyBlank, WhyChanged, WhyCut, WhyDropped, WhyFileConverted, WhyFileDescribed, WhyFileExtracted Key = "tool.unknown", "why.blank", "why.changed", "why.cut", "why.dropped", "why.file_converted", "why.file_described", "why.file_extracted"
 
-const WhyFileTranscribed, WhyLater, WhyMerged, WhyMuted, WhyNotAttached, WhyNotHere, WhyOtherAgent, WhyOtherBranch Key = "why.file_transcribed", "why.later", "why.merged", "why.muted", "why.not_attached", "why.not_here", "why.other_agent", "why.other_branch"
+const WhyFileNative, WhyFileTranscribed, WhyLater, WhyMerged, WhyMuted, WhyNotAttached, WhyNotHere, WhyOtherAgent Key = "why.file_native", "why.file_transcribed", "why.later", "why.merged", "why.muted", "why.not_attached", "why.not_here", "why.other_agent"
 
-const WhyRemoved, WhySent, WhySummarized Key = "why.removed", "why.sent", "why.summarized"
+const WhyOtherBranch, WhyRemoved, WhySent, WhySummarized Key = "why.other_branch", "why.removed", "why.sent", "why.summarized"

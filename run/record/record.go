@@ -202,6 +202,20 @@ func (c *Call) Contents(tx store.Tx) pipeline.Contents {
 	}
 }
 
+// Messages returns the messages of the request. One that is no longer stored is of kind
+// NotFound.
+func (c *Call) Messages(tx store.Tx) ([]model.Message, error) {
+	out := make([]model.Message, len(c.Content.Manifest.Messages))
+	for i, x := range c.Content.Manifest.Messages {
+		m, _, err := x.Message(c.Facts.Service, c.Contents(tx))
+		if err != nil {
+			return nil, err
+		}
+		out[i] = m
+	}
+	return out, nil
+}
+
 // ErrDamaged is in the chain of errors about a record that cannot be read.
 var ErrDamaged = errors.New("the record is damaged")
 

@@ -56,6 +56,7 @@ type Input struct {
 	Run     artel.Run // ID, Conversation and Message are used
 	Agent   Definition
 	Service model.Service
+	Client  *ClientRequest   // nil: no client of the gateway has asked
 	Tools   *tool.Set        // currently available; nil: the engine's
 	Current func() *tool.Set // the same at a later moment; nil: they stay as they are
 	// History is the branch, root first. It ends with the message to answer,
@@ -212,6 +213,9 @@ func (r *run) loop(ctx context.Context) error {
 			}
 		}
 		calls := r.unanswered()
+		if len(calls) == 0 && r.waitsForClient() {
+			return nil // also with an injection, which follows the client's results
+		}
 		if len(calls) == 0 {
 			if _, err := r.readInbox(ctx); err != nil {
 				return err
@@ -221,7 +225,7 @@ func (r *run) loop(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if calls = artel.CallsOf(message.Parts); len(calls) == 0 {
+			if calls = r.ownCalls(artel.CallsOf(message.Parts)); len(calls) == 0 {
 				continue
 			}
 		}
@@ -236,45 +240,6 @@ func (r *run) loop(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// finished reports whether the newest message is a final answer.
-func (r *run) finished() bool {
-	for _, m := range slices.Backward(r.history) {
-		if !m.Summary {
-			return m.Run == r.in.Run.ID && m.Within == r.thread && m.Role == artel.RoleAssistant && !artel.HasCalls(m.Parts)
-		}
-	}
-	return false
-}
-
-// unanswered returns the calls at the end of the history that have no result,
-// because an attempt was interrupted between a model call and its tools.
-func (r *run) unanswered() []artel.ToolCall {
-	answered := map[artel.CallID]bool{}
-	for i := len(r.history) - 1; i >= 0; i-- {
-		m := r.history[i]
-		switch m.Role {
-		case artel.RoleTool:
-			for _, res := range artel.ResultsOf(m.Parts) {
-				answered[res.CallID] = true
-			}
-		case artel.RoleAssistant:
-			if m.Run != r.in.Run.ID || m.Within != r.thread {
-				return nil
-			}
-			var open []artel.ToolCall
-			for _, c := range artel.CallsOf(m.Parts) {
-				if !answered[c.ID] {
-					open = append(open, c)
-				}
-			}
-			return open
-		default:
-			return nil
-		}
-	}
-	return nil
 }
 
 // ask makes one model call and emits its answer. A call that is refused for its
@@ -354,7 +319,10 @@ func (r *run) build(ctx context.Context, again *model.RefusalPolicy) (Built, err
 		in := r.in.Context
 		in.Service = r.in.Service
 		in.Agent, in.Settings.Agent = r.in.Agent.Pipeline(), r.in.Agent.Processors
-		in.History, in.Tools = r.history, r.tools.specs
+		in.History, in.Tools = r.history, r.client().specs(r.tools.specs)
+		if c := r.client(); c != nil {
+			in.Instructions, in.Client = c.Instructions, r.settings()
+		}
 		if r.thread != "" { // its tasks hang below the messages that gave them
 			in.History = inOrder(r.history)
 		}

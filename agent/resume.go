@@ -88,13 +88,52 @@ func (r *run) answerOpenCalls() error {
 	return nil
 }
 
+// finished reports whether the newest message is a final answer.
+func (r *run) finished() bool {
+	for _, m := range slices.Backward(r.history) {
+		if !m.Summary {
+			return m.Run == r.in.Run.ID && m.Within == r.thread && m.Role == artel.RoleAssistant && !artel.HasCalls(m.Parts)
+		}
+	}
+	return false
+}
+
+// unanswered returns the calls at the end of the history that are made here and have no
+// result, because an attempt was interrupted between a model call and its tools.
+func (r *run) unanswered() []artel.ToolCall {
+	answered := map[artel.CallID]bool{}
+	for i := len(r.history) - 1; i >= 0; i-- {
+		m := r.history[i]
+		switch m.Role {
+		case artel.RoleTool:
+			for _, res := range artel.ResultsOf(m.Parts) {
+				answered[res.CallID] = true
+			}
+		case artel.RoleAssistant:
+			if m.Run != r.in.Run.ID || m.Within != r.thread {
+				return nil
+			}
+			var open []artel.ToolCall
+			for _, c := range r.ownCalls(artel.CallsOf(m.Parts)) {
+				if !answered[c.ID] {
+					open = append(open, c)
+				}
+			}
+			return open
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
 // countResumed counts the calls of earlier attempts at the run. Unanswered tool
 // calls are counted when they are answered.
 func (r *run) countResumed() {
 	for _, m := range r.history {
 		if m.Run == r.in.Run.ID && (m.Role == artel.RoleAssistant || m.Summary) && m.Agent == r.in.Agent.Name && m.Within == r.thread {
 			r.turns++
-			r.toolCalls += len(artel.CallsOf(m.Parts))
+			r.toolCalls += len(r.ownCalls(artel.CallsOf(m.Parts)))
 		}
 	}
 	open := len(r.unanswered())

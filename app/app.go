@@ -123,6 +123,7 @@ type App struct {
 	Runs          *run.Runs
 	Permissions   *run.Permissions
 	Elicitations  *run.Elicitations
+	Clients       *run.Clients
 	Library       *Library
 	Previews      *run.Previews
 	Summaries     *run.Summaries
@@ -174,6 +175,7 @@ func New(c Config) (*App, error) {
 		Runs:          k.runs,
 		Permissions:   run.NewPermissions(k.runs),
 		Elicitations:  run.NewElicitations(k.runs),
+		Clients:       run.NewClients(k.runs),
 		Library:       &Library{k.library, k},
 		Previews:      run.NewPreviews(k.runs),
 		Summaries:     run.NewSummaries(k.runs),

@@ -34,26 +34,28 @@ type exchange struct {
 	began time.Time
 	entry Entry
 
-	key        backend.Key
-	service    *model.Service // that was asked last; nil: none
-	request    *backend.Request
-	extraction *provider.Extraction
-	text       string // the request's JSON, rewritten
-	head       provider.Head
-	headText   string           // the text that head was read from
-	layout     *provider.Layout // of layoutText; nil: not scanned yet
-	layoutText string
-	call       provider.ServerCall // the decoded request; nil: not decoded
-	fetched    bool                // addresses in the request were replaced by their bytes
-	list       *listWriter         // of a stream that is a JSON list; nil: events
-	aborted    bool                // the response cannot be completed
-	lastTry    bool                // no other service behind the same alias is left to ask
-	lastFilter bool                // no other service is left to ask if a content filter refuses
-	stopNoted  bool                // it was logged that a content filter stopped the answer
-	charged    func(model.Spent)   // ends the charge of the last call; nil: there is none
-	paid       model.PaidCall      // of charged
-	started    bool                // that call is answered
-	hidesUsage bool                // the service was asked for its usage, and the client did not ask
+	key          backend.Key
+	service      *model.Service // that was asked last; nil: none
+	request      *backend.Request
+	extraction   *provider.Extraction
+	text         string // the request's JSON, rewritten
+	head         provider.Head
+	headText     string           // the text that head was read from
+	layout       *provider.Layout // of layoutText; nil: not scanned yet
+	layoutText   string
+	call         provider.ServerCall  // the decoded request; nil: not decoded
+	fetched      bool                 // addresses in the request were replaced by their bytes
+	list         *listWriter          // of a stream that is a JSON list; nil: events
+	aborted      bool                 // the response cannot be completed
+	lastTry      bool                 // no other service behind the same alias is left to ask
+	lastFilter   bool                 // no other service is left to ask if a content filter refuses
+	stopNoted    bool                 // it was logged that a content filter stopped the answer
+	charged      func(model.Spent)    // ends the charge of the last call; nil: there is none
+	paid         model.PaidCall       // of charged
+	started      bool                 // that call is answered
+	conversation artel.ConversationID // that stores the request; "": none does
+	keep         *storedRequest       // its answer is stored when it is complete; nil: it is not
+	hidesUsage   bool                 // the service was asked for its usage, and the client did not ask
 
 	namedMu sync.Mutex
 	named   []Change // media of the last call that were sent by name
@@ -174,16 +176,29 @@ func (x *exchange) run() error {
 	if err := x.readRequest(ctx); err != nil {
 		return err
 	}
-	if x.head.Stream {
-		x.startKeepAlive()
-		ctx = x.r.Context()
-	}
 	targets, err := x.findTargets(ctx)
 	if err != nil {
 		return err
 	}
-	if err := x.rewrite(ctx); err != nil {
-		return err
+	if x.runs() {
+		if err := x.rewrite(ctx); err != nil {
+			return err
+		}
+		return x.askStored(ctx, targets[0])
+	}
+	if x.keeps(targets[0]) {
+		if err := x.beginKeeping(ctx); err != nil {
+			return err
+		}
+	}
+	if x.head.Stream {
+		x.startKeepAlive()
+		ctx = x.r.Context()
+	}
+	if x.keep == nil {
+		if err := x.rewrite(ctx); err != nil {
+			return err
+		}
 	}
 	return x.askTargets(ctx, targets, x.askService)
 }
@@ -270,7 +285,7 @@ func (x *exchange) askService(ctx context.Context, s *model.Service) error {
 	if err != nil {
 		return err
 	}
-	if f := x.gw.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.Dialect() && d == nil {
+	if f := x.gw.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.Dialect() && d == nil && x.keep == nil {
 		return x.retryWithLess(ctx, s, &again, refused, func(s *model.Service) (prepared, error) { return x.prepareForward(ctx, f, s, refused) })
 	}
 	return x.retryWithLess(ctx, s, &again, refused, func(s *model.Service) (prepared, error) { return x.prepareTranslation(ctx, s, refused, d) })

@@ -66,6 +66,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.serveGemini(w, r, path)
 		return
 	}
+	if s.serveStored(w, r, path) {
+		return
+	}
 	d := dialectOf(r)
 	if byModel, ok := isPassed(path, r.Header); ok {
 		s.pass(w, r, d, path, byModel)
@@ -153,8 +156,6 @@ func misdirected(path string) string {
 	}
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch {
-	case strings.HasPrefix(path, "/v1/responses/"), path == "/v1/conversations", strings.HasPrefix(path, "/v1/conversations/"):
-		return "This server stores no responses and no conversations: send the whole conversation in the input of POST {host}/v1/responses."
 	case ollamaPath.MatchString(path):
 		return "This server has no API of Ollama. It has OpenAI's: set up the client for an OpenAI-compatible server with the base URL {host}/v1."
 	case strings.HasPrefix(path, "/upload/"):

@@ -24,6 +24,7 @@ func (x *exchange) streamHeader(h http.Header) {
 	}
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
+	x.nameConversation(h)
 }
 
 // startKeepAlive sends keep-alives while the stream is silent.

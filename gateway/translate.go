@@ -14,6 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent/toolindex"
+	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/pipeline"
@@ -54,7 +55,9 @@ func (x *exchange) prepareTranslation(ctx context.Context, s *model.Service, ref
 
 // decode reads the request as a neutral one.
 func (x *exchange) decode(ctx context.Context) (err error) {
-	if x.call == nil {
+	if x.call == nil && x.keep != nil {
+		x.call, err = x.decodeKept(ctx)
+	} else if x.call == nil {
 		x.call, err = x.d.Decode(ctx, x.extraction.Reader([]byte(x.text)))
 	}
 	return err
@@ -238,6 +241,9 @@ func flatten(r artel.ToolResult) artel.ToolResult {
 
 // callModel makes the call and writes the answer in the client's dialect.
 func (x *exchange) callModel(ctx context.Context, r *model.Request, deferred *toolindex.Deferral) error {
+	if x.keep != nil {
+		x.keep.said = backend.Said{} // of an attempt before
+	}
 	r.OnTry = func() { x.entry.Tries++ }
 	next, stop := iter.Pull2(x.restoreDeltas(r.Service.ID, x.deltas(ctx, r, deferred)))
 	defer stop()
@@ -271,6 +277,11 @@ func (x *exchange) callModel(ctx context.Context, r *model.Request, deferred *to
 				return
 			}
 			thoughts.add(d)
+			if err := x.note(ctx, d); err != nil {
+				failed = err
+				yield(nil, clientError(err))
+				return
+			}
 			switch d := d.(type) {
 			case model.CallDelta:
 				x.request.RememberCall(ctx, r.Service.ID, artel.ToolCall(d), thoughts.take()...)

@@ -253,6 +253,7 @@ func (x *exchange) writeBody(body []byte) error {
 	x.w.begin(http.StatusOK, func(h http.Header) {
 		h.Set("Content-Type", "application/json")
 		h.Set("Content-Length", strconv.Itoa(len(body)))
+		x.nameConversation(h)
 	})
 	_, err := x.w.Write(body)
 	return writeError(err)

@@ -104,9 +104,9 @@ type Name struct {
 // A ToolChoice says which tools an answer may or must call. The zero value
 // leaves it to the model.
 type ToolChoice struct {
-	Mode     ChoiceMode
-	Name     string // of ChooseNamed
-	OneByOne bool   // at most one call in an answer
+	Mode     ChoiceMode `json:"mode,omitempty"`
+	Name     string     `json:"name,omitempty"`       // of ChooseNamed
+	OneByOne bool       `json:"one_by_one,omitempty"` // at most one call in an answer
 }
 
 // A ChoiceMode is a kind of ToolChoice.
@@ -123,30 +123,30 @@ const (
 // A Format is the required form of an answer. The zero value is any text. It is
 // not sent to an API that does not support it.
 type Format struct {
-	JSON   bool            // a JSON object, at least
-	Schema json.RawMessage // a JSON Schema of the answer; implies JSON; absent: any object
-	Name   string          // of the schema; may be empty
-	Strict bool            // the API is to enforce the schema
+	JSON   bool            `json:"json,omitempty"`   // a JSON object, at least
+	Schema json.RawMessage `json:"schema,omitempty"` // a JSON Schema of the answer; implies JSON; absent: any object
+	Name   string          `json:"name,omitempty"`   // of the schema; may be empty
+	Strict bool            `json:"strict,omitempty"` // the API is to enforce the schema
 }
 
 // Sampling holds sampling parameters. Absent ones have the API's default.
 type Sampling struct {
-	Temperature      *float64
-	TopP             *float64
-	TopK             *int
-	Seed             *int64
-	FrequencyPenalty *float64
-	PresencePenalty  *float64
-	Stop             []string // texts that end the answer
+	Temperature      *float64 `json:"temperature,omitempty"`
+	TopP             *float64 `json:"top_p,omitempty"`
+	TopK             *int     `json:"top_k,omitempty"`
+	Seed             *int64   `json:"seed,omitempty"`
+	FrequencyPenalty *float64 `json:"frequency_penalty,omitempty"`
+	PresencePenalty  *float64 `json:"presence_penalty,omitempty"`
+	Stop             []string `json:"stop,omitempty"` // texts that end the answer
 }
 
 // Reasoning says how much a model thinks before it answers. The zero value leaves
 // it to the API.
 type Reasoning struct {
-	Effort  Effort // how much, in words
-	Budget  int    // tokens at most; 0: not said
-	Summary string // how detailed a summary is to be: auto, concise or detailed; may be empty
-	Show    bool   // the client asked to read the reasoning
+	Effort  Effort `json:"effort,omitempty"`  // how much, in words
+	Budget  int    `json:"budget,omitempty"`  // tokens at most; 0: not said
+	Summary string `json:"summary,omitempty"` // how detailed a summary is to be: auto, concise or detailed; may be empty
+	Show    bool   `json:"show,omitempty"`    // the client asked to read the reasoning
 }
 
 // An Effort is a degree of reasoning. Dialects without a degree use the nearest.
@@ -170,11 +170,11 @@ func Efforts() []Effort {
 
 // Extras are wishes of a client that do not change what a request asks.
 type Extras struct {
-	User      string // an id of the client's user
-	SafetyID  string // an id of the client's user, for the service's abuse checks
-	Tier      string // the service tier, in the words of OpenAI: auto, default, flex, priority
-	CacheKey  string // names requests that share a prefix
-	Verbosity string // low, medium or high
+	User      string `json:"user,omitempty"`      // an id of the client's user
+	SafetyID  string `json:"safety_id,omitempty"` // an id of the client's user, for the service's abuse checks
+	Tier      string `json:"tier,omitempty"`      // the service tier, in the words of OpenAI: auto, default, flex, priority
+	CacheKey  string `json:"cache_key,omitempty"` // names requests that share a prefix
+	Verbosity string `json:"verbosity,omitempty"` // low, medium or high
 }
 
 // A CacheTime says how long a service keeps the beginning of a request in its cache.

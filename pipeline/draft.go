@@ -62,6 +62,11 @@ type Input struct {
 	// defaults.
 	Settings Settings
 
+	// Instructions are those of a client, sent after the role prompt as they are, without macros;
+	// blank: none.
+	Instructions string
+	Client       *ClientSettings // nil: no client of the gateway has asked
+
 	// Until names the last processor to run, which runs even if it is disabled.
 	// It is for inspecting the draft after that processor. "": all run.
 	Until string
@@ -339,6 +344,7 @@ func (d *Draft) branchAt(path []artel.Message) artel.MessageID {
 // request makes the model request of the draft.
 func (d *Draft) request() *model.Request {
 	r := &model.Request{Service: d.Service, Sampling: d.Agent.Sampling.model(), Reasoning: d.Agent.Sampling.reasoning(), Messages: make([]model.Message, len(d.Messages)), Tools: d.Tools}
+	d.Client.apply(r)
 	for i := range d.Messages {
 		r.Messages[i] = model.Message{Role: d.Messages[i].Role, Parts: d.Messages[i].Parts}
 	}

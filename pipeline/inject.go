@@ -73,6 +73,9 @@ func inject(ctx context.Context, d *Draft) error {
 	if strings.TrimSpace(role.Text) != "" {
 		system = append(system, artel.Text{Text: role.Text})
 	}
+	if strings.TrimSpace(d.Instructions) != "" {
+		system = append(system, artel.Text{Text: d.Instructions})
+	}
 	if reminder != "" && d.Placement == PlaceSystem {
 		system = append(system, artel.Text{Text: reminder})
 		role.stability, reminder = Turn, ""

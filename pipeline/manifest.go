@@ -44,6 +44,7 @@ type Head struct {
 	Model     string          `json:"model"`
 	MaxOutput int             `json:"max_output,omitempty"`
 	Sampling  *Sampling       `json:"sampling,omitempty"`
+	Client    *ClientSettings `json:"client,omitempty"` // with which a client of the gateway has asked
 }
 
 // A ManifestMessage is one message of a request.
@@ -85,6 +86,7 @@ func (h Head) line() []byte {
 // and segments. The messages of d are those of req.
 func (d *Draft) encode(req *model.Request, o *requestCache) (r Manifest, segments []Segment, hash string, err error) {
 	r.Head = headOf(req)
+	r.Head.Client = d.Client.recorded()
 	var tools Segment
 	if len(req.Tools) > 0 {
 		if tools, err = o.tools.lines(req.Tools); err != nil {
@@ -127,7 +129,7 @@ func (d *Draft) asStored(was *artel.Message, m *Message) bool {
 }
 
 func headOf(r *model.Request) Head {
-	return Head{r.Service.ID, r.Service.Dialect, r.Service.Model, r.MaxOutput, samplingOf(r)}
+	return Head{Service: r.Service.ID, Dialect: r.Service.Dialect, Model: r.Service.Model, MaxOutput: r.MaxOutput, Sampling: samplingOf(r)}
 }
 
 func digestOf(b []byte) artel.Digest { return artel.NewDigest(sha256.Sum256(b)) }
@@ -355,6 +357,7 @@ func (r Manifest) Rebuild(s model.Service, p Contents, hash string) (*model.Requ
 		sampling = *r.Head.Sampling
 	}
 	req.Sampling, req.Reasoning = sampling.model(), sampling.reasoning()
+	r.Head.Client.apply(req)
 	h := sha256.New()
 	_, _ = h.Write(r.Head.line())
 	if r.Tools != "" {

@@ -201,8 +201,16 @@ func (x *execution) input(ctx context.Context, history []artel.Message) (agent.I
 		return agent.Input{}, err
 	}
 	env.Host = host
+	var client *agent.ClientRequest
+	if x.client != nil {
+		client = &x.client.Request
+		if len(x.agent.Tools) == 0 { // it could do nothing with the plan and the inventory
+			x.buildInput.Placement = pipeline.PlaceNone
+		}
+	}
 	return agent.Input{
-		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Set(x.owner), Current: func() *tool.Set { return x.config.Tools.Set(x.owner) }, History: history, CutOff: x.interrupted, Nested: x.nested,
+		Client: client,
+		Run:    x.run, Agent: x.agent, Service: x.service, Tools: x.config.Tools.Set(x.owner), Current: func() *tool.Set { return x.config.Tools.Set(x.owner) }, History: history, CutOff: x.interrupted, Nested: x.nested,
 		Context: x.buildInput, Subagents: x.subagents, Permissions: x.config.Permissions, Host: x, Env: env,
 	}, env.Workspace.Edit.Begin(ctx)
 }

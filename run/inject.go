@@ -192,7 +192,7 @@ var errInjected = errors.New("the run has an injection")
 
 // closeNotes closes the open notes of a run that ends: injections become messages
 // of the branch, questions are closed unanswered, a requested compaction fails. A run that
-// would end as done continues instead, with errInjected.
+// would end as done continues instead, with errInjected, unless it waits for its client.
 func (x *execution) closeNotes(tx store.Tx) error {
 	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Run: x.run.ID, Open: true})
 	if err != nil {
@@ -217,7 +217,9 @@ func (x *execution) closeNotes(tx store.Tx) error {
 		}
 	}
 	if (said || compact) && x.run.State == artel.RunDone {
-		return errInjected
+		if waits, err := x.waitsForClient(tx); err != nil || !waits { // otherwise they follow the results of the client's tools
+			return cmp.Or(err, errInjected)
+		}
 	}
 	if compact {
 		err := x.write(tx, artel.CompactionCompleted{Reason: artel.CompactRequested, Error: &artel.RunError{

@@ -217,7 +217,9 @@ func (x *execution) choose(tx store.Tx, c artel.Conversation, in Input) error {
 		name = c.Agent
 	}
 	var err error
-	if x.agent, err = x.config.Settings.Agent(tx, name); err != nil {
+	if x.client != nil && (name == "" || name == agent.PlainName) {
+		x.agent = agent.Plain()
+	} else if x.agent, err = x.config.Settings.Agent(tx, name); err != nil {
 		return err
 	}
 	x.selection = nil

@@ -59,6 +59,7 @@ type queued struct {
 	Clock       Clock            `json:"clock"`
 	Title       string           `json:"title,omitempty"`
 	Replaces    artel.MessageID  `json:"again,omitempty"`
+	Client      bool             `json:"client,omitempty"` // its note has the messages
 }
 
 // Waiting returns what waits in a conversation.
@@ -159,8 +160,15 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 	if err != nil {
 		return err
 	}
+	if x.client != nil {
+		x.client.Messages = x.client.withArtifacts(media, kept)
+		if err := x.keepClient(tx, c.ID); err != nil {
+			return err
+		}
+	}
 	q := queued{
-		Text: media.Replacer(kept).Replace(in.Text), Attachments: slices.Clone(in.Attachments), Parent: in.Parent, Agent: in.Agent, Service: in.Service,
+		Client: x.client != nil,
+		Text:   media.Replacer(kept).Replace(in.Text), Attachments: slices.Clone(in.Attachments), Parent: in.Parent, Agent: in.Agent, Service: in.Service,
 		Clock: x.clock, Title: in.title, Replaces: in.replaces,
 	}
 	for _, a := range slices.Concat(brought, kept) {
@@ -275,12 +283,18 @@ func (x *execution) startQueued(tx store.Tx, note string) error {
 	if err != nil {
 		return err
 	}
+	in := Input{Text: q.Text, Attachments: q.Attachments, Parent: q.Parent, Agent: q.Agent, Service: q.Service, title: q.Title, replaces: q.Replaces}
+	if q.Client {
+		if in.Client, err = clientOf(tx, n.Run); err != nil {
+			return err
+		}
+		x.client = in.Client
+	}
 	x.clock, x.run.State = q.Clock, artel.RunQueued // an earlier attempt of the transaction has changed it
 	n.Open = false
 	if err := tx.Notes.Put(n); err != nil {
 		return err
 	}
-	in := Input{Text: q.Text, Attachments: q.Attachments, Parent: q.Parent, Agent: q.Agent, Service: q.Service, title: q.Title, replaces: q.Replaces}
 	return x.start(tx, c, n.Message, in, NewStagedMedia(x.config.Artifacts))
 }
 

@@ -176,6 +176,9 @@ func (x *execution) restore(tx store.Tx, stuck bool) error {
 	if err != nil {
 		return err
 	}
+	if x.client, err = clientOf(tx, x.run.ID); err != nil {
+		return err
+	}
 	return x.choose(tx, c, Input{Agent: x.run.Agent, Service: x.run.Service})
 }
 

@@ -106,6 +106,7 @@ type Input struct {
 	Service     artel.ServiceID   // "": the conversation's, else the agent's, else the default
 	Clock       *Clock            // of a preview, so that the same bytes are sent; nil: now
 	Queue       bool              // wait while a run is active, instead of being refused
+	Client      *Client           // what a client of the gateway brings in the place of Text; nil: nothing
 
 	replaces artel.MessageID // the message that this one replaces, on another branch; attachments may come from there
 	title    string          // that a new conversation gets; "": from Text
@@ -141,6 +142,7 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 		return artel.Run{}, err
 	}
 	err = rs.startRun(ctx, func(tx store.Tx, conversation artel.Conversation) error {
+		job.client = in.Client.copied() // an earlier attempt of the transaction may have changed it
 		if in.Queue {
 			if wait, err := busy(tx, c); err != nil {
 				return err
@@ -178,6 +180,10 @@ func (in Input) empty() bool {
 func (in Input) check(now time.Time) error {
 	const op = "run.Runs.Send"
 	switch {
+	case in.Client != nil && !in.empty():
+		return artel.Errorf(artel.Invalid, op, "messages", "a message of a client has neither text nor attachments beside its messages")
+	case in.Client != nil:
+		return in.Client.check()
 	case in.empty():
 		return artel.Errorf(artel.Invalid, op, "text", "a message needs text or attachments")
 	case len(in.Text) > maxMessageText:
@@ -359,6 +365,9 @@ func (x *execution) start(tx store.Tx, c artel.Conversation, message artel.Messa
 	if err != nil {
 		return err
 	}
+	if in.Client != nil {
+		return x.startClient(tx, c, parent, message, in.Client.withArtifacts(media, kept))
+	}
 	in.Text = media.Replacer(kept).Replace(in.Text)
 	now := x.config.Now()
 	m := artel.Message{
@@ -386,30 +395,37 @@ func (x *execution) start(tx store.Tx, c artel.Conversation, message artel.Messa
 			return err
 		}
 	}
-	x.run.Message, x.run.Agent, x.run.Service = m.ID, x.agent.Name, x.service.ID
 	if err := tx.Messages.Create(m); err != nil {
 		return err
 	}
 	if err := tx.Versions.Claim(c.ID, ids, m.ID); err != nil {
 		return err
 	}
+	title := cmp.Or(in.title, titleOf(in.Text))
+	if title == "" && len(attached) > 0 {
+		title = attached[0].Title
+	}
+	return x.startAt(tx, c, m, title, artel.UserInput{Message: m})
+}
+
+// startAt writes the run that answers m, and its first events; title is for a conversation that has
+// none.
+func (x *execution) startAt(tx store.Tx, c artel.Conversation, m artel.Message, title string, input artel.Payload) error {
+	x.run.Message, x.run.Agent, x.run.Service = m.ID, x.agent.Name, x.service.ID
 	if err := x.createRun(tx); err != nil {
 		return err
 	}
 	if err := artifact.BeginRun(tx, x.run); err != nil {
 		return err
 	}
-	c.Leaf, c.UpdatedAt = m.ID, now
+	c.Leaf, c.UpdatedAt = m.ID, m.CreatedAt
 	if c.Title == "" {
-		if c.Title = cmp.Or(in.title, titleOf(in.Text)); c.Title == "" && len(attached) > 0 {
-			c.Title = attached[0].Title
-		}
-		x.provisionalTitle = c.Title
+		c.Title, x.provisionalTitle = title, title
 	}
 	if err := tx.Conversations.Update(c); err != nil {
 		return err
 	}
-	return x.appendEvents(tx, artel.RunStarted{Message: m.ID, Service: x.service.ID}, artel.UserInput{Message: m})
+	return x.appendEvents(tx, artel.RunStarted{Message: m.ID, Service: x.service.ID}, input)
 }
 
 // createRun creates the run with its lease, or activates a queued one.
@@ -424,78 +440,6 @@ func (x *execution) createRun(tx store.Tx) error {
 		return err
 	}
 	return tx.Runs.Renew(lease, from)
-}
-
-// attach resolves attachments to artifacts that are visible on the branch, or
-// were visible to the message that this one replaces. For make see
-// [execution.attachedBefore].
-func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.MessageID, in Input, make bool) ([]artel.Artifact, error) {
-	var found []artel.Artifact
-	var unread []func(store.Tx) error // of all attachments, so that the update runs again once
-	for _, s := range in.Attachments {
-		ref, err := artel.ParseRef(s)
-		if err == nil && (ref.IsBlob() || ref.Conversation != "" && ref.Conversation != c) {
-			err = artel.Errorf(artel.Invalid, "run.Runs.Send", artel.Shorten(s, 120), "an attachment is an artifact of this conversation")
-		}
-		if err != nil {
-			return nil, err
-		}
-		a, err := tx.Artifacts.Head(c, ref.Artifact, at)
-		if err == nil && a.Deleted {
-			err = artel.NotFound
-		}
-		if err == nil && ref.Version > 0 && ref.Version != a.Version {
-			a, err = x.pinned(tx, a, ref.Version, at)
-		}
-		if in.replaces != "" && errors.Is(err, artel.NotFound) {
-			a, err = x.attachedBefore(tx, c, ref, in.replaces, make)
-		}
-		if e, ok := errors.AsType[*unreadError](err); ok {
-			unread = append(unread, e.read)
-			continue
-		}
-		if err != nil {
-			if errors.Is(err, artel.NotFound) && ref.Version == 0 {
-				err = &artel.Error{
-					Op: "run.Runs.Send", Subject: artel.Shorten(s, 120), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,
-					Err: errors.New("there is no such artifact on this branch"),
-				}
-			}
-			return nil, err
-		}
-		found = append(found, a)
-	}
-	if len(unread) > 0 {
-		return nil, &unreadError{func(tx store.Tx) error {
-			for _, read := range unread {
-				if err := read(tx); err != nil {
-					return err
-				}
-			}
-			return nil
-		}}
-	}
-	return found, nil
-}
-
-// pinned returns a at a version that is on the branch.
-func (x *execution) pinned(tx store.Tx, a artel.Artifact, number int, at artel.MessageID) (artel.Artifact, error) {
-	v, err := tx.Versions.Get(a.Conversation, a.ID, number)
-	on := err == nil && v.Message == ""
-	if err == nil && !on {
-		on, err = x.branches.has(tx, a.Conversation, at, v.Message)
-	}
-	if err != nil && !errors.Is(err, artel.NotFound) {
-		return a, err
-	}
-	if on && v.Update != artel.UpdateDelete {
-		return v.Artifact(a.Conversation, a.ID, a.CreatedAt), nil
-	}
-	a.Ref.Version = number
-	return a, &artel.Error{
-		Op: "run.Runs.Send", Subject: a.Ref.String(), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,
-		Err: errors.New("there is no such version on this branch"),
-	}
 }
 
 // An unfoldedError reports edits that ended runs have left in the journal.
@@ -566,6 +510,7 @@ type execution struct {
 
 	clock          Clock                                      // time of the first model call, seed of all
 	buildInput     pipeline.Input                             // of its model calls, without the history
+	client         *Client                                    // that asked for it; nil: none
 	call           *record.Call                               // its newest model call; nil: none yet
 	pendingStart   []artel.Payload                            // the start of the agent, stored with the record of its first call
 	pending        []artel.Payload                            // the newest answer and what follows it, stored with the next commit

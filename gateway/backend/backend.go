@@ -40,8 +40,10 @@ type Options struct {
 
 // A Backend has what all requests share. It is safe for concurrent use.
 type Backend struct {
-	Uploads *Uploads
-	Routes  *Routes
+	Uploads       *Uploads
+	Routes        *Routes
+	Turns         *Turns
+	Conversations *Conversations
 
 	parts  app.Parts
 	files  *app.Files
@@ -64,7 +66,7 @@ func New(a *app.App, o Options) *Backend {
 	once.Attempts = 1
 	caller := p.Caller.WithOptions(p.CallerOptions)
 	b := &Backend{
-		Uploads: &Uploads{p}, parts: p, files: a.Files, usage: a.Usage, caller: caller,
+		Uploads: &Uploads{p}, Turns: &Turns{a}, Conversations: &Conversations{a}, parts: p, files: a.Files, usage: a.Usage, caller: caller,
 		keys: newKeyring(o.Keys, p.Now), calls: newCallStates(), headers: o.Headers, rewriting: o.Rewriting, cache: o.Cache, limits: o.Limits,
 	}
 	h := &health{cooldown: cmp.Or(o.Cooldown, defaultCooldown), now: p.Now, byID: map[artel.ServiceID]*condition{}}

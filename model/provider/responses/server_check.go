@@ -22,7 +22,7 @@ import (
 func (r *Request) Check() error {
 	if id := r.PreviousResponse; id != "" {
 		return Bad("previous_response_id", "previous_response_not_found",
-			"Previous response with id '%s' not found: the service of this model stores no responses. Send the whole conversation in 'input'. %s", artel.Shorten(id, 100), storeFalse)
+			"Previous response with id '%s' not found. Send the whole conversation in 'input'. %s", artel.Shorten(id, 100), storeFalse)
 	}
 	for _, f := range []struct {
 		name, way string
@@ -40,7 +40,7 @@ func (r *Request) Check() error {
 		i, at := &r.Input.Items[n], fmt.Sprintf("input[%d]", n)
 		switch kind := i.Kind(); {
 		case kind == "item_reference":
-			return Bad(at, "", "Item with id '%s' not found: the service of this model stores no items. Send the items themselves in 'input'. %s", artel.Shorten(i.ID, 100), storeFalse)
+			return Bad(at, "", "Item with id '%s' not found. Send the items themselves in 'input'. %s", artel.Shorten(i.ID, 100), storeFalse)
 		case kind == "compaction" || kind == "compaction_trigger":
 			return Bad(at, "unsupported_value", "Invalid value: '%s'. Only services that speak Responses themselves read such an item; send the whole conversation in 'input'.", kind)
 		case !slices.Contains(ownItems(), kind) && !slices.Contains(ServiceItems(), kind):

@@ -31,6 +31,17 @@ type Answer struct {
 	// sent as encrypted content, which [Request.Neutral] of a later request
 	// unwraps.
 	Service artel.ServiceID
+	Stored  *Stored // the response is stored; nil: it is not
+}
+
+// Stored is what a stored response says about itself. The sequence numbers of its events count the
+// bytes of texts and the other events, so that they are the same however the texts were cut
+// into pieces, and a client can follow them after any of them.
+type Stored struct {
+	Previous     string // id of the response that it continues; may be empty
+	Conversation string // its id; empty: the client has named none
+	Background   bool
+	After        int // the sequence number that the client has; -1: none
 }
 
 // Whole returns the answer in one piece, as JSON. The error is that of the deltas,
@@ -56,6 +67,28 @@ func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.D
 		s.fail(e.Status, e.Message)
 		return s.out.Err
 	})
+}
+
+// Unfinished returns the response as JSON while it has no answer: with the status queued,
+// in_progress or cancelled.
+func (a Answer) Unfinished(status string) (json.RawMessage, error) {
+	s := streamer{answer: a}
+	return json.Marshal(s.response(status))
+}
+
+// Failed returns a response that has failed, as JSON.
+func (a Answer) Failed(httpStatus int, message string) (json.RawMessage, error) {
+	s := streamer{answer: a}
+	r := s.response("failed")
+	r["error"] = object{"code": failureCode(httpStatus), "message": message}
+	return json.Marshal(r)
+}
+
+func failureCode(status int) string {
+	if status == http.StatusTooManyRequests {
+		return "rate_limit_exceeded"
+	}
+	return "server_error"
 }
 
 // Fail returns the events that end a broken stream: an error event and a
@@ -380,10 +413,7 @@ func (s *streamer) finish(f model.Finish) {
 func (s *streamer) fail(status int, message string) {
 	s.begin()
 	s.current, s.calling = nil, nil
-	code := "server_error"
-	if status == http.StatusTooManyRequests {
-		code = "rate_limit_exceeded"
-	}
+	code := failureCode(status)
 	problem := object{"type": provider.OpenAIErrorType(status), "code": code, "message": message, "param": nil}
 	s.event("error", object{"code": code, "message": message, "param": nil, "error": problem})
 	r := s.response("failed")
@@ -396,8 +426,21 @@ func (s *streamer) event(name string, fields object) {
 	if s.out.W == nil {
 		return
 	}
-	fields["type"], fields["sequence_number"] = name, s.sequence
+	from := s.sequence
 	s.sequence++
+	if k := s.answer.Stored; k != nil {
+		text, isDelta := fields["delta"].(string)
+		if isDelta {
+			s.sequence = from + max(1, len(text))
+		}
+		if s.sequence-1 <= k.After {
+			return
+		}
+		if isDelta && k.After >= from {
+			fields["delta"] = text[k.After-from+1:]
+		}
+	}
+	fields["type"], fields["sequence_number"] = name, s.sequence-1
 	b, err := json.Marshal(fields)
 	s.out.Send(name, b, err)
 }
@@ -414,6 +457,15 @@ func (s *streamer) response(status string) object {
 		"previous_response_id": nil, "instructions": nil, "max_output_tokens": nil, "metadata": object{}, "parallel_tool_calls": true,
 		"reasoning": object{"effort": nil, "summary": nil}, "temperature": 1, "text": object{"format": object{"type": "text"}},
 		"tool_choice": "auto", "tools": []any{}, "top_p": 1, "truncation": "disabled", "user": nil,
+	}
+	if k := s.answer.Stored; k != nil {
+		r["store"], r["background"] = true, k.Background
+		if k.Previous != "" {
+			r["previous_response_id"] = k.Previous
+		}
+		if k.Conversation != "" {
+			r["conversation"] = object{"id": k.Conversation}
+		}
 	}
 	if s.answer.Request == nil {
 		return r

@@ -51,6 +51,7 @@ type Options struct {
 	OnRequest func(context.Context, Entry)
 	Log       *slog.Logger // nil: slog.Default
 	Origins   Origins      // of other sites whose pages may call the gateway
+	Unstored  bool         // responses are stored only if their requests say so
 
 	Backend backend.Options
 }

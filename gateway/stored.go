@@ -71,7 +71,16 @@ func (x *exchange) keeps(s *model.Service) bool {
 	if _, ok := conversationOf(conversationParameter(body)); ok {
 		return true
 	}
-	return s.Dialect != model.OpenAIResponses && body.Get("store").Type != gjson.False
+	if s.Dialect == model.OpenAIResponses {
+		return false
+	}
+	switch body.Get("store").Type {
+	case gjson.True:
+		return true
+	case gjson.False:
+		return false
+	}
+	return !x.gw.o.Unstored
 }
 
 // hasForeignID reports whether a request names a response that is not stored here.

@@ -30,6 +30,7 @@ type gatewayConfig struct {
 	Cooldown string            `yaml:"cooldown"`    // how long a service that fails is avoided; default 30s; 0: not at all
 	Origins  []string          `yaml:"origins"`     // of sites whose pages may call the gateway from browsers; default: none
 	Headers  map[string]string `yaml:"headers"`     // further fields of the header of every request to a service; ${NAME} of environment variables
+	Store    *bool             `yaml:"store"`       // store responses that clients do not want to be left out; default true
 	Repair   *bool             `yaml:"repair"`      // turn lists that clients have sent as strings into lists again; default true
 	Scrub    string            `yaml:"scrub"`       // base64 in tool results that becomes a ref: all (default), parts or off
 	Cache    string            `yaml:"cache"`       // cache marks of Anthropic's dialect: auto (default), 5m, 1h or off

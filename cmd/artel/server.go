@@ -233,7 +233,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	f := faces{
 		mcp:     s.ofPeers("mcp", httpapi.Inert(mcpServer)),
 		wrapped: s.ofPeers("mcp proxy", httpapi.Inert(wrapped)),
-		gateway: httpapi.Inert(gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.logRequest, Log: s.log, Backend: gatewayOptions, Origins: origins})),
+		gateway: httpapi.Inert(gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.logRequest, Log: s.log, Backend: gatewayOptions, Origins: origins, Unstored: o.config.Gateway.Store != nil && !*o.config.Gateway.Store})),
 		api:     httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log, Ready: s.health.Causes, ContentHost: content}),
 		metrics: httpapi.Inert(httpapi.Operators(s.metrics.Handler())),
 		page:    webui.At(webui.Place{Prefix: o.config.prefix(), OIDC: provider, Content: content.Sources()}, s.app, webui.Options{Version: version, Command: startedAs(os.Args), Samples: files, Log: s.log, CDN: cdn, API: func() ([]byte, error) { return httpapi.Document(s.app, version) }}),

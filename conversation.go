@@ -105,6 +105,7 @@ type RunError struct {
 	Kind    Kind   `json:"kind"`
 	Code    string `json:"code,omitempty"` // more precise than Kind, for programs: a limit code or the code of the cause
 	Message string `json:"message"`
+	Status  int    `json:"status,omitempty"` // of the HTTP response with which a model service refused the last call
 }
 
 // The codes of runs that reached a limit of their agent.

@@ -75,6 +75,8 @@ func faultOf(err error) *provider.Fault {
 		f.Code = artel.CodeLimitCostUnknown
 	case provider.CodeTextTooLarge:
 		f.Status = http.StatusRequestEntityTooLarge
+	case backend.CodeRunLimit:
+		f.Status = http.StatusTooManyRequests
 	case provider.CodeTooDeep:
 		f.Status = http.StatusBadRequest
 	}

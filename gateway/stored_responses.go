@@ -102,7 +102,7 @@ func (x *exchange) whole(ctx context.Context, t backend.Turn) (json.RawMessage, 
 	case "failed":
 		f := provider.Fault{Status: http.StatusInternalServerError, Message: "the run has failed"}
 		if t.Run.Error != nil {
-			f = *faultOf(&artel.Error{Op: "gateway", Kind: t.Run.Error.Kind, Code: t.Run.Error.Code, Err: errors.New(t.Run.Error.Message)})
+			f = *faultOf(backend.ErrorOf(t.Run.Error))
 		}
 		return a.Failed(f.Status, f.Message)
 	}

@@ -402,6 +402,16 @@ func TestToolsOfBoth(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(text, "A house.") || !strings.Contains(text, "note") {
 		t.Errorf("the model got %d %s", status, text)
 	}
+	// What a service refuses has its status.
+	b.answer = func(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+		return func(yield func(model.Delta, error) bool) {
+			yield(nil, artel.Errorf(artel.Unavailable, "test", "", "%w", &model.CallError{Status: http.StatusTooManyRequests, Message: "too much at once"}))
+		}
+	}
+	path, body = asksIn("other", "chat", "Again.", "")
+	if status, text := b.post(path, body, gateway.ConversationHeader, conversation); status != http.StatusTooManyRequests || !strings.Contains(text, "too much at once") {
+		t.Errorf("a busy service: %d %s", status, text)
+	}
 	// A result of no call is refused, and nothing of it is stored.
 	path, body = asksIn("other", "chat", "Another house.", "call_unknown")
 	if status, text := b.post(path, body, gateway.ConversationHeader, conversation); status != http.StatusBadRequest || !strings.Contains(text, "does not wait for") {

@@ -584,5 +584,8 @@ func (x *execution) explain(state artel.RunState, cause error) *artel.RunError {
 	if code := artel.CodeOf(cause); code != string(kind) {
 		out.Code = code
 	}
+	if c, ok := errors.AsType[*model.CallError](cause); ok {
+		out.Status = c.Status
+	}
 	return out
 }

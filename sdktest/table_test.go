@@ -16,7 +16,7 @@ them again and compares this page with what comes out.
 - **shown**: the client gets the text of the reasoning, too.
 - **whole**: the arguments come in one piece, as the service sends them.
 - **refused**: the service's own API does not take what the client sends, and says so.
-- **stateful**: the client leaves it to the API to remember the conversation, which Artel does not do yet. The answer is an error that
+- **stateful**: the client leaves it to the service to remember the conversation. OpenAI's service does; its stand-in here stores nothing, and
   says so; ` + "`store: false`" + ` avoids it.
 - **not retried**: the client shows the error and does not ask again by itself.
 

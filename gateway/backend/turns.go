@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -348,7 +349,7 @@ func (f *fold) call(call artel.ToolCall) {
 func (f *fold) finish(p artel.RunFinished) error {
 	if p.State != artel.RunDone {
 		if p.Error != nil {
-			return &artel.Error{Op: "backend.Turns.Deltas", Kind: p.Error.Kind, Code: p.Error.Code, Err: runError(p.Error.Message)}
+			return ErrorOf(p.Error)
 		}
 		return artel.Errorf(artel.Canceled, "backend.Turns.Deltas", "", "the answer ended as %s", p.State)
 	}
@@ -364,8 +365,14 @@ func (f *fold) finish(p artel.RunFinished) error {
 	return nil
 }
 
-// A runError is the message of a failed run.
-type runError string
+// CodeRunLimit is the code of the error that a user has as many runs at work as may be.
+const CodeRunLimit = run.CodeRunLimit
 
-// Error implements error.
-func (e runError) Error() string { return string(e) }
+// ErrorOf returns the error of a failed run: a [*model.CallError] if a service has refused its call.
+func ErrorOf(e *artel.RunError) error {
+	out := &artel.Error{Op: "backend.Turns.Deltas", Kind: e.Kind, Code: e.Code, Err: errors.New(e.Message)}
+	if e.Status != 0 {
+		out.Err = &model.CallError{Status: e.Status, Code: e.Code, Message: e.Message}
+	}
+	return out
+}

@@ -267,7 +267,9 @@ func TestReplayOnAllDialects(t *testing.T) {
 	if r.State != artel.RunDone {
 		t.Fatalf("%+v", r.Error)
 	}
-	bodies = map[artel.ServiceID][]string{}
+	mu.Lock()
+	clear(bodies)
+	mu.Unlock()
 	for _, d := range dialects {
 		s := artel.ServiceID("at-" + string(d))
 		got := b.replay(r, s, 0)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -203,8 +204,8 @@ func TestSearchHistoryByAPerson(t *testing.T) {
 	}
 }
 
-// TestFocusOfACompaction: what is to be kept reaches the model, also after a crash, and
-// by a run at work.
+// TestFocusOfACompaction: what is to be kept reaches the model, without media, and has a
+// limit.
 func TestFocusOfACompaction(t *testing.T) {
 	s := &summer{}
 	b := newBench(t, provide(s.generate))
@@ -285,5 +286,138 @@ func TestUndoThatDoesNotFit(t *testing.T) {
 	}
 	if _, err := b.Summaries.Redo(ctx, c, undone.ID); artel.CodeOf(err) != run.CodeNewerSummary {
 		t.Errorf("redo behind a newer one: %v", err)
+	}
+	if _, err := b.Summaries.Undo(ctx, c, ""); err != nil || b.states(c) != "undone undone" {
+		t.Fatalf("%s, %v", b.states(c), err)
+	}
+	if _, err := b.Summaries.Redo(ctx, c, ""); err != nil || b.states(c) != "undone active" {
+		t.Errorf("redo of what was undone last: %s, %v", b.states(c), err)
+	}
+}
+
+// TestFocusAfterARestart: a compaction that is interrupted keeps its focus, one of its own
+// and one that a run at work was asked for.
+func TestFocusAfterARestart(t *testing.T) {
+	for name, atWork := range map[string]bool{"its own": false, "of a run at work": true} {
+		t.Run(name, func(t *testing.T) {
+			blocks := false
+			began := make(chan struct{})
+			s := &summer{}
+			b := newBench(t, provide(func(ctx context.Context, r *model.Request, yield func(model.Delta, error) bool) {
+				if blocks {
+					began <- struct{}{}
+					<-ctx.Done()
+					yield(nil, ctx.Err())
+					return
+				}
+				s.generate(ctx, r, yield)
+			}))
+			ctx, c := apptest.Context(t), b.conversation()
+			b.ask(c, "Remember the red crane.")
+			blocks = true
+			if atWork {
+				b.send(c, run.Input{Text: "And now?"})
+				<-began
+			}
+			r, err := b.Runs.Compact(ctx, c, "its height")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !atWork {
+				<-began
+			}
+			if err := b.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+			blocks = false
+			next := *b
+			next.App = b.open()
+			if _, err := next.Recover(ctx, true); err != nil {
+				t.Fatal(err)
+			}
+			if r = next.ended(r); r.State != artel.RunDone {
+				t.Fatalf("%+v", r)
+			}
+			if list, err := next.Summaries.List(ctx, c); err != nil || len(list) != 1 || list[0].Focus != "its height" {
+				t.Errorf("%+v, %v", list, err)
+			}
+			asked := ""
+			for _, r := range s.asked {
+				asked += textsOf(r)
+			}
+			if !strings.Contains(asked, "> its height") {
+				t.Error("the model was not told what to keep")
+			}
+		})
+	}
+}
+
+// TestSummariesInAnyOrder asks, compacts, undoes and redoes in any order: at most one
+// summary is active, requests have it and no other, each message is sent or stood for,
+// and redoing takes the last undoing back.
+func TestSummariesInAnyOrder(t *testing.T) {
+	s := &summer{}
+	b := newBench(t, provide(s.generate))
+	ctx, c := apptest.Context(t), b.conversation()
+	random := rand.New(rand.NewPCG(7, 21))
+	asked := 0
+	ask := func() {
+		asked++
+		b.ask(c, fmt.Sprintf("Question %d.", asked))
+	}
+	ask()
+	for step := range 120 {
+		switch random.IntN(4) {
+		case 0:
+			ask()
+		case 1:
+			b.compact(c) // fails without anything to sum up
+		case 2:
+			before := b.states(c)
+			if _, err := b.Summaries.Undo(ctx, c, ""); err != nil {
+				if artel.CodeOf(err) != run.CodeNothingToUndo || strings.Contains(before, "active") {
+					t.Fatalf("step %d, %s: %v", step, before, err)
+				}
+				break
+			}
+			if random.IntN(2) == 0 {
+				break
+			}
+			if _, err := b.Summaries.Redo(ctx, c, ""); err != nil || b.states(c) != before {
+				t.Fatalf("step %d: undone and redone, %s is %s, %v", step, before, b.states(c), err)
+			}
+		case 3:
+			if _, err := b.Summaries.Redo(ctx, c, ""); err != nil && artel.CodeOf(err) != run.CodeNothingToRedo {
+				t.Fatalf("step %d: %v", step, err)
+			}
+		}
+		list, err := b.Summaries.List(ctx, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		active, stands := 0, 0
+		for _, x := range list {
+			if x.State == run.SummaryActive {
+				active++
+				stands = x.Messages
+			}
+		}
+		p, err := b.Previews.Build(ctx, c, run.Input{Text: "Next."})
+		if err != nil {
+			t.Fatal(err)
+		}
+		summaries, sent := 0, 0
+		for _, x := range p.Blocks {
+			text := artel.TextOf(x.Parts)
+			summaries += strings.Count(text, "## 1. Request and intent")
+			for line := range strings.SplitSeq(text, "\n") { // summaries quote with >
+				if strings.HasPrefix(line, "Question ") || line == "An answer." {
+					sent++
+				}
+			}
+		}
+		if active > 1 || summaries != active || sent+stands != 2*asked {
+			t.Fatalf("step %d: %s; %d summaries and %d messages are sent, and %d stood for, of %d", step, b.states(c), summaries, sent, stands, 2*asked)
+		}
 	}
 }

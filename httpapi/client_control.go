@@ -63,7 +63,7 @@ func (c *Client) UndoCompaction(ctx context.Context, id artel.ConversationID, su
 	return out, c.json(ctx, http.MethodPost, "/conversations/"+string(id)+"/compact/undo", SummaryChoice{string(summary)}, &out)
 }
 
-// RedoCompaction takes [Client.UndoCompaction] back; "": of the oldest undone summary after the active one.
+// RedoCompaction takes [Client.UndoCompaction] back; "": of the one that was undone last.
 func (c *Client) RedoCompaction(ctx context.Context, id artel.ConversationID, summary artel.MessageID) (out run.SummaryChange, err error) {
 	return out, c.json(ctx, http.MethodPost, "/conversations/"+string(id)+"/compact/redo", SummaryChoice{string(summary)}, &out)
 }

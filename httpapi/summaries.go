@@ -17,7 +17,7 @@ type NewCompaction struct {
 
 // A SummaryChoice is the body of POST /conversations/{cid}/compact/undo and /redo.
 type SummaryChoice struct {
-	Summary string `json:"summary,omitempty" maxLength:"256" doc:"a summary of the active branch; absent: the newest active one to undo, the oldest undone one after it to redo"`
+	Summary string `json:"summary,omitempty" maxLength:"256" doc:"a summary of the active branch; absent: the newest active one to undo, the one that was undone last to redo"`
 }
 
 func (f *server) summaries() {

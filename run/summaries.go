@@ -65,7 +65,7 @@ const maxSummaryEvents = 1000
 // List returns the summaries of the active branch, oldest first.
 func (ss *Summaries) List(ctx context.Context, c artel.ConversationID) (out []Summary, err error) {
 	err = ss.runs.config.view(ctx, func(tx store.Tx) error {
-		out, _, err = summariesOf(tx, c)
+		out, err = summariesOf(tx, c)
 		return err
 	})
 	return out, err
@@ -96,7 +96,7 @@ func (ss *Summaries) Undo(ctx context.Context, c artel.ConversationID, id artel.
 	return ss.change(ctx, c, id, true)
 }
 
-// Redo takes [Summaries.Undo] back; "": the oldest undone summary after the active one.
+// Redo takes [Summaries.Undo] back; "": of the summary that was undone last.
 func (ss *Summaries) Redo(ctx context.Context, c artel.ConversationID, id artel.MessageID) (SummaryChange, error) {
 	return ss.change(ctx, c, id, false)
 }
@@ -104,7 +104,9 @@ func (ss *Summaries) Redo(ctx context.Context, c artel.ConversationID, id artel.
 func (ss *Summaries) change(ctx context.Context, c artel.ConversationID, id artel.MessageID, undo bool) (out SummaryChange, err error) {
 	var all []Summary
 	err = ss.runs.config.view(ctx, func(tx store.Tx) error {
-		all, _, err = summariesOf(tx, c)
+		if all, err = summariesOf(tx, c); err == nil && id == "" && !undo {
+			id, err = undoneLast(tx, c, all)
+		}
 		return err
 	})
 	if err != nil {
@@ -144,6 +146,46 @@ const (
 
 func summaryConflict(code string, id artel.MessageID, why string) error {
 	return &artel.Error{Op: "run.Summaries", Subject: string(id), Kind: artel.Conflict, Code: code, Err: errors.New(why)}
+}
+
+// Bounds of the events that undoneLast reads.
+const (
+	mutedPage  = 200
+	mutedPages = 25
+)
+
+// undoneLast returns the summary that was undone last and can be redone; "": it is not
+// among the newest events.
+func undoneLast(tx store.Tx, c artel.ConversationID, all []Summary) (artel.MessageID, error) {
+	can := map[artel.MessageID]bool{}
+	for _, s := range all {
+		can[s.ID] = s.State == SummaryUndone && !hasNewer(all, s)
+	}
+	last, err := tx.Events.Last(c)
+	for range mutedPages {
+		if err != nil || last <= 0 {
+			break
+		}
+		first := max(0, last-mutedPage)
+		var found artel.MessageID
+		for from := first; from < last; {
+			page, err := tx.Events.Read(c, from, int(last-from))
+			if err != nil || len(page) == 0 {
+				return "", err
+			}
+			for _, e := range page {
+				var p artel.MessageMuted
+				if from = e.Seq; e.Type == artel.EventMessageMuted && json.Unmarshal(e.Data, &p) == nil && p.Muted && can[p.Message] {
+					found = p.Message
+				}
+			}
+		}
+		if found != "" {
+			return found, nil
+		}
+		last = first
+	}
+	return "", err
 }
 
 // choose returns the summary to undo or redo.
@@ -273,15 +315,15 @@ func coveredBy(branch []artel.Message, at int) []artel.Message {
 	return agent.Covered(own, own[at].Agent)
 }
 
-// summariesOf returns the summaries of the active branch, and the branch.
-func summariesOf(tx store.Tx, c artel.ConversationID) ([]Summary, []artel.Message, error) {
+// summariesOf returns the summaries of the active branch, oldest first.
+func summariesOf(tx store.Tx, c artel.ConversationID) ([]Summary, error) {
 	branch, err := activeBranch(tx, c)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	events, err := tx.Events.Milestones(c, maxSummaryEvents)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	told := map[artel.MessageID]artel.CompactionCompleted{}
 	for _, e := range events {
@@ -316,5 +358,5 @@ func summariesOf(tx store.Tx, c artel.ConversationID) ([]Summary, []artel.Messag
 		out = append(out, s)
 	}
 	slices.Reverse(out)
-	return out, branch, nil
+	return out, nil
 }

@@ -35,7 +35,7 @@ newest call of its newest run.`,
 func (g *globals) callOf(ctx context.Context, arg string) (record.ContextKey, error) {
 	c := g.client()
 	if id, err := artel.ParseConversationID(arg); err == nil {
-		run, err := newestRun(ctx, c, id)
+		run, err := newestRun(ctx, c, id, false)
 		if err != nil {
 			return record.ContextKey{}, err
 		}
@@ -58,15 +58,18 @@ func (g *globals) callOf(ctx context.Context, arg string) (record.ContextKey, er
 	return list.Items[len(list.Items)-1].ContextKey, nil
 }
 
-// newestRun is the run of the newest message that has one.
-func newestRun(ctx context.Context, c *httpapi.Client, id artel.ConversationID) (run artel.RunID, err error) {
+// newestRun is the run of the newest message that has one; with answers alone, of the
+// newest that is no summary.
+func newestRun(ctx context.Context, c *httpapi.Client, id artel.ConversationID, answers bool) (run artel.RunID, err error) {
 	for cursor, first := "", true; first || cursor != ""; first = false {
 		page, err := c.Messages(ctx, id, cursor, 500)
 		if err != nil {
 			return "", err
 		}
 		for _, m := range page.Items {
-			run = cmp.Or(m.Run, run)
+			if !m.Summary || !answers {
+				run = cmp.Or(m.Run, run)
+			}
 		}
 		cursor = page.Next
 	}

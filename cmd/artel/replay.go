@@ -73,7 +73,7 @@ the first call), ideal (the recorded answer), output, calls, usage, difference.`
 			}
 			id, err := artel.ParseRunID(args[0])
 			if c, cerr := artel.ParseConversationID(args[0]); cerr == nil {
-				id, err = newestRun(ctx, client, c)
+				id, err = newestRun(ctx, client, c, true)
 			} else if err != nil {
 				return usageError{err}
 			}

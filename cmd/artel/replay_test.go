@@ -39,7 +39,10 @@ func TestReplayVerb(t *testing.T) {
 	if err != nil || !strings.Contains(out, "demo (recorded)") || !strings.Contains(out, "done") || !strings.Contains(out, " in, ") {
 		t.Fatalf("it says %q, %v", out, err)
 	}
-	if out, _, err = verb(ctx, dir, bareEnvironment(dir), "replay", "--server", p.url, string(sent.RunID), "--service", "demo", "--from", "2", "--export", file); err != nil {
+	if out, _, err := verb(ctx, dir, bareEnvironment(dir), "compact", "--server", p.url, string(c.ID)); err != nil {
+		t.Fatalf("it says %q, %v", out, err)
+	}
+	if out, _, err = verb(ctx, dir, bareEnvironment(dir), "replay", "--server", p.url, string(c.ID), "--service", "demo", "--from", "2", "--export", file); err != nil {
 		t.Fatalf("it says %q, %v", out, err)
 	}
 	raw, err := os.ReadFile(file)

@@ -24,6 +24,7 @@ import (
 	"github.com/artelhq/artel/model/fake"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/run"
+	"github.com/artelhq/artel/store"
 )
 
 // An ensemble is services of one provider that behave by their ids.
@@ -376,5 +377,34 @@ func TestReplayIsARunAtWork(t *testing.T) {
 	}
 	if err := <-ended; !errors.Is(err, artel.Unavailable) {
 		t.Errorf("after the end of the server: %v", err)
+	}
+}
+
+// TestReplayElsewhere makes a run with a picture again at a service that takes text alone,
+// and after its records are gone.
+func TestReplayElsewhere(t *testing.T) {
+	done := []model.Delta{model.TextDelta("It is noise.")}
+	e := &ensemble{asked: map[artel.ServiceID][]*model.Request{}, acts: map[artel.ServiceID][]model.Delta{"first": done, "blind": done}}
+	b := newBench(t, provide(e.generate), func(c *app.Config) {
+		first, blind := model.DemoService(), model.DemoService()
+		first.ID, blind.ID, blind.Capabilities = "first", "blind", model.TextOnly()
+		c.Services = model.NewRegistry([]model.Service{first, blind}, first.ID)
+	})
+	c := b.conversation()
+	b.upload(c, "dots.png", noise(t, 8))
+	r := b.ended(b.send(c, run.Input{Text: "What is on it?", Attachments: []string{"dots.png"}}))
+	got := b.replay(r, "blind", 0)
+	if len(got.Recorded.Attachments) != 1 || len(got.Replayed.Attachments) != 1 || got.Replayed.Outcome != artel.RunDone {
+		t.Fatalf("%+v", got)
+	}
+	if was, is := got.Recorded.Attachments[0].Route.Step, got.Replayed.Attachments[0].Route.Step; was == is {
+		t.Errorf("the picture went as %s to both", was)
+	}
+	if n := len(artel.MediaOf(e.asked["blind"][0].Messages[len(e.asked["blind"][0].Messages)-1].Parts)); n != 0 {
+		t.Errorf("a service that takes text was sent %d pictures", n)
+	}
+	b.store(func(tx store.Tx) error { return tx.Contexts.Trim(c, 0) })
+	if got = b.replay(r, "first", 0); got.Difference != nil || got.Recorded.Usage.Calls != 1 || len(got.Recorded.Input) != 0 || len(got.Replayed.Input) == 0 {
+		t.Errorf("without records: %+v", got)
 	}
 }

@@ -74,7 +74,7 @@ const (
 	ReplayExact   ReplayAnswer = "exact"   // the run made the same call
 	ReplaySimilar ReplayAnswer = "similar" // the run made a call of this tool for the same object with other arguments
 	ReplayUnknown ReplayAnswer = "unknown" // the run made no such call, which the result says
-	ReplayOwn     ReplayAnswer = "own"     // by the replay itself, of what its summaries stand for
+	ReplayOwn     ReplayAnswer = "own"     // by the replay itself: of search_history and find_tools
 )
 
 // A ReplayDifference is the first step in which two runs differ.

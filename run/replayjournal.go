@@ -119,7 +119,7 @@ func (j *replayJournal) how(c ReplayCall) ReplayAnswer {
 	key := c.Name + " " + string(c.Arguments)
 	list := j.answers[key]
 	if len(list) == 0 {
-		if c.Name == tool.SearchHistory {
+		if c.Name == tool.SearchHistory || c.Name == agent.FindTool {
 			return ReplayOwn
 		}
 		return ReplayUnknown // there is no such tool, or its arguments were refused

@@ -63,6 +63,8 @@ func TestCounters(t *testing.T) {
 	b.Do(chromedp.Focus(chromedp.CSS(".boundary footer button")), press("\r"), see(".boundary:not(.muted)"))
 	b.Says(".boundary", "Undo")
 	b.sameAnew()
+	b.Do(click(`.boundary footer a[href*="/context"]`), see("#main"))
+	b.Until(`document.getElementById("main").innerText.includes("is getting too long")`) // what the model was asked for the summary
 }
 
 // Of two summaries, the newer can be undone, and then the older; what is to be kept in

@@ -36,6 +36,7 @@ import (
 	"github.com/artelhq/artel/app/meter"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/app/skills"
+	"github.com/artelhq/artel/app/webhooks"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
@@ -79,9 +80,10 @@ type Config struct {
 	OnRun       func(context.Context, artel.Run) (context.Context, func(artel.Run)) // see [run.Config]; nil: not called
 	// Reload reads the services again and replaces them in Services; nil: they
 	// cannot be reloaded.
-	Reload  func(context.Context) error
-	Stored  Stored
-	Options Options
+	Reload   func(context.Context) error
+	Webhooks webhooks.Options
+	Stored   Stored
+	Options  Options
 }
 
 // Stored configures the services and tools that administrators add at run time. The zero
@@ -140,6 +142,7 @@ type App struct {
 	Services      *entries.Services  // that administrators added
 	Toolbox       *entries.Toolbox   // tools that administrators added
 	Accounts      *accounts.Accounts // of users at MCP servers
+	Webhooks      *webhooks.Webhooks
 	Agents        *settings.Agents
 	Books         *settings.Books
 	Skills        *skills.Skills
@@ -192,6 +195,7 @@ func New(c Config) (*App, error) {
 		Services:      k.stored,
 		Toolbox:       k.toolbox,
 		Accounts:      k.accounts,
+		Webhooks:      k.webhooks,
 		Agents:        k.settings.Agents,
 		Books:         k.settings.Books, Characters: k.settings.Characters, Skills: k.skills,
 		Mechanisms: &Mechanisms{
@@ -306,6 +310,7 @@ type core struct {
 	toolbox       *entries.Toolbox
 	library       *mcp.Library
 	accounts      *accounts.Accounts
+	webhooks      *webhooks.Webhooks
 	access        *access.Access
 	web           *http.Client
 	pdf           *pdf.Engine
@@ -370,6 +375,8 @@ func newCore(c Config) (*core, error) {
 	for _, s := range withAccounts {
 		s.Use(k.accounts)
 	}
+	c.Webhooks.Log, c.Webhooks.Now = k.logger, k.now
+	k.webhooks = webhooks.New(c.Store, c.Stored.Secrets, c.Webhooks)
 	for _, d := range agents {
 		if flaws := d.Check(known); len(flaws) > 0 {
 			return nil, artel.Errorf(artel.Invalid, "app.New", "agent "+string(d.Name), "%w", flaws)

@@ -68,7 +68,8 @@ func (l *Log) Append(ctx context.Context, owner artel.Owner, c artel.Conversatio
 	return last, nil
 }
 
-// AppendTx is [Log.Append] inside the caller's transaction. The caller must call
+// AppendTx is [Log.Append] inside the caller's transaction, in which it also queues the
+// events for webhooks that receive them. The caller must call
 // [Notifier.Notify] after the commit.
 func (l *Log) AppendTx(tx store.Tx, c artel.ConversationID, events ...artel.Event) (artel.Seq, error) {
 	for _, e := range events {
@@ -76,7 +77,26 @@ func (l *Log) AppendTx(tx store.Tx, c artel.ConversationID, events ...artel.Even
 			return 0, artel.Errorf(artel.Invalid, "event.Append", string(e.Type), "is never stored: stream it through the notifier")
 		}
 	}
-	return tx.Events.Append(c, events...)
+	last, err := tx.Events.Append(c, events...)
+	if err != nil {
+		return 0, err
+	}
+	var hooked []artel.Event
+	for i, e := range events {
+		if slices.Contains(ForWebhooks(), e.Type) {
+			e.Seq = last - artel.Seq(len(events)-1-i)
+			hooked = append(hooked, e)
+		}
+	}
+	if len(hooked) > 0 {
+		err = tx.Hooks.Queue(c, hooked...)
+	}
+	return last, err
+}
+
+// ForWebhooks returns the types of events that webhooks can receive.
+func ForWebhooks() []artel.EventType {
+	return []artel.EventType{artel.EventRunFinished, artel.EventPermissionRequested, artel.EventElicitationRequested, artel.EventArtifactCreated, artel.EventArtifactUpdated}
 }
 
 // FollowOptions are the settings of [Log.Follow].

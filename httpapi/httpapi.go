@@ -124,6 +124,7 @@ func newServer(a *app.App, o Options) *server {
 	f.rules()
 	f.gateway()
 	f.gatewayKeys()
+	f.webhooks()
 	f.usage()
 	f.audit()
 	addExamples(f.api.OpenAPI())

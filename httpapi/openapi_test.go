@@ -37,6 +37,7 @@ DELETE /sessions/{id}
 DELETE /skills/{skill}
 DELETE /tokens/{id}
 DELETE /users/{id}
+DELETE /webhooks/{id}
 GET    /agents
 GET    /agents/{id}/processors
 GET    /agents/{name}
@@ -110,6 +111,8 @@ GET    /tools
 GET    /tools/servers
 GET    /usage
 GET    /users
+GET    /webhooks
+GET    /webhooks/{id}/deliveries
 PATCH  /conversations/{cid}
 PATCH  /conversations/{cid}/artifacts/{id}
 PATCH  /conversations/{cid}/messages/{mid}
@@ -117,6 +120,7 @@ PATCH  /gateway/keys/{id}
 PATCH  /me
 PATCH  /skills/{skill}
 PATCH  /users/{id}
+PATCH  /webhooks/{id}
 POST   /agents
 POST   /agents/check
 POST   /agents/import
@@ -177,6 +181,10 @@ POST   /tool-servers/{server}/prompt
 POST   /tool-servers/{server}/read
 POST   /users
 POST   /users/{id}/invite
+POST   /webhooks
+POST   /webhooks/{id}/deliveries/{number}/again
+POST   /webhooks/{id}/secret
+POST   /webhooks/{id}/test
 PUT    /agents/{id}/processors
 PUT    /agents/{name}
 PUT    /books/{book}

@@ -49,6 +49,8 @@ type PeopleTx struct {
 	Keys        GatewayKeys
 	Entries     Entries
 	Ledger      Ledger
+	Webhooks    Webhooks
+	Deliveries  Deliveries
 	Audit       Audit
 }
 
@@ -65,7 +67,7 @@ type Users interface {
 	// Update replaces all fields but ID and CreatedAt. It is of kind Conflict if
 	// another user has the address.
 	Update(u User) error
-	// Delete removes the user with invitation, sessions, tokens and keys. What the
+	// Delete removes the user with invitation, sessions, tokens, keys and webhooks. What the
 	// user owns stays.
 	Delete(id artel.Owner) error
 }

@@ -176,6 +176,7 @@ type Tx struct {
 	Notes         Notes
 	Audit         Audit
 	Storage       Storage
+	Hooks         Hooks
 }
 
 // A Page selects a part of a list.

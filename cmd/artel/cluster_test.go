@@ -539,3 +539,33 @@ func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return http.DefaultTransport.RoundTrip(r)
 }
+
+// TestReplicasOfWebhooks: of two servers with one database, one delivers each event, once.
+func TestReplicasOfWebhooks(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"artel.yaml": privateWebhooks})
+	c := newCluster(t, 2, "-- turn 1 --\nDone.\n", "--config", filepath.Join(dir, "artel.yaml"))
+	rc := newHookReceiver(t, nil)
+	if _, err := c.at(0).MakeWebhook(ctx, httpapi.NewWebhook{Name: "x", URL: rc.URL, Events: []artel.EventType{artel.EventRunFinished}}); err != nil {
+		t.Fatal(err)
+	}
+	const runs = 12
+	for i := range runs {
+		answered(ctx, t, c.at(i%2))
+	}
+	waitingFor(t, "all deliveries", func() bool { return len(rc.ids()) >= runs })
+	seen := map[string]int{}
+	for _, id := range rc.ids() {
+		seen[id]++
+	}
+	if len(seen) != runs {
+		t.Errorf("of %d runs, %d are delivered: %v", runs, len(seen), seen)
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("%s was delivered %d times", id, n)
+		}
+	}
+}

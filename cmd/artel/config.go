@@ -84,6 +84,9 @@ type config struct {
 		Service artel.ServiceID `yaml:"service"` // a service with vision
 		Prompt  string          `yaml:"prompt"`  // instruction for each picture
 	} `yaml:"caption"`
+	Webhooks struct {
+		AllowPrivate bool `yaml:"allow_private"` // addresses on this machine and in private networks too; default: false
+	} `yaml:"webhooks"`
 	Gateway  gatewayConfig `yaml:"gateway"`
 	Limits   limitsConfig  `yaml:"limits"` // of each user, and of each key of the gateway
 	Pipeline struct {      // of contexts, for the whole deployment

@@ -476,6 +476,10 @@ var matrixBodies = map[endpoint]string{
 	{"POST", "/api/v1/tokens"}:                              `{"name":"x","scopes":["read"]}`,
 	{"POST", "/api/v1/gateway/keys"}:                        `{"name":"x"}`,
 	{"PATCH", "/api/v1/gateway/keys/{id}"}:                  `{"concurrent":2}`,
+	{"POST", "/api/v1/webhooks"}:                            `{"name":"x","url":"https://192.0.2.1/"}`,
+	{"PATCH", "/api/v1/webhooks/{id}"}:                      `{"name":"y"}`,
+	{"POST", "/webhooks"}:                                   `name=x&url=https://192.0.2.1/&event=run_finished`,
+	{"POST", "/webhooks/{id}"}:                              `do=disable`,
 	{"POST", "/api/v1/agents"}:                              `{"name":"{new}","prompt":"You are a pilot."}`,
 	{"PUT", "/api/v1/agents/{name}"}:                        `{"name":"{agent}","prompt":"You are an old pilot."}`,
 	{"PUT", "/api/v1/books/{book}"}:                         `{"name":"{book}","entries":[]}`,
@@ -590,6 +594,9 @@ func (m *matrixBench) value(name string) string {
 	case "key":
 		m.must(&made, "POST", "/api/v1/gateway/keys", `{"name":"`+fresh+`"}`, as...)
 		v = made.ID
+	case "webhook":
+		m.must(&made, "POST", "/api/v1/webhooks", `{"name":"`+fresh+`","url":"https://192.0.2.1/"}`, as...)
+		v = made.ID
 	case "token":
 		v, _ = m.token(m.visitors[2].cookie, `["read"]`)
 	case "user":
@@ -620,7 +627,7 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return "prm_x", false
 	case "eid":
 		return "eli_x", false
-	case "n":
+	case "n", "number":
 		return "1", false
 	case "mark":
 		return "x", false
@@ -658,6 +665,8 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return m.value("session"), true
 	case below("/api/v1/gateway/keys/"), below("/keys/"):
 		return m.value("key"), true
+	case below("/api/v1/webhooks/"), below("/webhooks/"):
+		return m.value("webhook"), true
 	case below("/api/v1/tokens/"):
 		return m.value("token"), true
 	case below("/api/v1/users/"), below("/people/"):

@@ -26,6 +26,7 @@ import (
 	"github.com/artelhq/artel/app/health"
 	"github.com/artelhq/artel/app/metrics"
 	"github.com/artelhq/artel/app/telemetry"
+	"github.com/artelhq/artel/app/webhooks"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event/audit"
@@ -179,7 +180,8 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 			Key: key, PublicBase: o.config.Files.PublicBase, Presign: s.public != "", Retention: o.config.retention(), Alone: func() error { return s.checkAlone(o) }, ServiceFiles: uploads,
 			Shown: tool.Shown{Bytes: o.config.Files.InlineLimit, Characters: o.config.Files.ModelLimit},
 		},
-		Web: fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
+		Webhooks: webhooks.Options{AllowPrivate: o.config.Webhooks.AllowPrivate},
+		Web:      fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
 		Options: app.Options{
 			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit, Limits: o.config.limits(), PDF: engine, Quota: int64(o.config.Limits.User.Storage)},
 			Caller:    model.CallerOptions{Log: s.log, OnAttempt: s.telemetry.Call(s.metrics.Call)},
@@ -302,6 +304,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	wg.Go(func() { s.resumeRuns(background) })
 	wg.Go(func() { s.app.Watch(background) })
 	wg.Go(func() { s.collect(background) })
+	wg.Go(func() { s.app.Webhooks.Run(background) })
 	if keep, err := parseAge(s.config.Artifacts.EditRetention); err == nil && keep > 0 { // otherwise edits are kept
 		wg.Go(func() { s.condense(background, keep) })
 	}

@@ -62,6 +62,11 @@ const (
 	KeyCreated             Action = "key_created"
 	KeyChanged             Action = "key_changed"
 	KeyRevoked             Action = "key_revoked"
+	WebhookCreated         Action = "webhook_created"
+	WebhookChanged         Action = "webhook_changed"
+	WebhookRotated         Action = "webhook_rotated"  // its secret
+	WebhookDisabled        Action = "webhook_disabled" // by the server
+	WebhookDeleted         Action = "webhook_deleted"
 )
 
 // Actions returns all actions.
@@ -71,7 +76,7 @@ func Actions() []Action {
 		AgentDeleted, BookDeleted, SkillImported, SkillOffered, SkillDeleted, ServicesReloaded, ServiceAdded, ServiceChanged, ServiceDeleted,
 		MCPServerAdded, MCPServerChanged, MCPServerDeleted, MCPAccountConnected, MCPAccountDisconnected, HTTPToolAdded, HTTPToolChanged, HTTPToolDeleted, MarksForgotten, GarbageCollected, AuditExported,
 		UserCreated, UserInvited, UserChanged, UserDeleted, PasswordSet, LoggedIn, LoginFailed, SessionEnded, TokenCreated, TokenRevoked,
-		KeyCreated, KeyChanged, KeyRevoked,
+		KeyCreated, KeyChanged, KeyRevoked, WebhookCreated, WebhookChanged, WebhookRotated, WebhookDisabled, WebhookDeleted,
 	}
 }
 

@@ -67,6 +67,8 @@ var tables = []table{
 	{"usage_marks", "subject", "", ""},
 	{"entries", "n", "n", "kind = '" + string(store.SharedKey) + "'"},
 	{"identities", "n", "n", ""},
+	{"webhooks", "n", "n", ""},
+	{"deliveries", "n", "n", ""},
 }
 
 // objects are the tables about the objects of a bucket, which are of no use with another one.

@@ -59,6 +59,7 @@ func (t *Tx) nouns() store.Tx {
 		Notes:         notes{t},
 		Audit:         audit{t},
 		Storage:       storage{t},
+		Hooks:         hooks{t},
 	}
 }
 

@@ -319,6 +319,7 @@ func TestTwins(t *testing.T) {
 	maps.Copy(broken, fileTwins())
 	maps.Copy(broken, blobTwins())
 	maps.Copy(broken, storageTwins())
+	maps.Copy(broken, webhookTwins())
 	maps.Copy(broken, noteTwins())
 	maps.Copy(broken, contextTwins())
 	maps.Copy(broken, gatewayTwins())

@@ -145,12 +145,15 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 			return tx.Runs.Renew(store.Lease{Run: f.run, Holder: "t", Term: 9, Until: c.at(99)}, c.at(99))
 		},
 		"Events.Append": func(tx store.Tx) error { _, err := tx.Events.Append(f.id, artel.Event{}); return err },
-		"Events.Read":   func(tx store.Tx) error { _, err := tx.Events.Read(f.id, 0, 1); return err },
-		"Events.Last":   func(tx store.Tx) error { _, err := tx.Events.Last(f.id); return err },
-		"Notes.Put":     func(tx store.Tx) error { return tx.Notes.Put(f.note("more", c.now)) },
-		"Notes.Get":     func(tx store.Tx) error { _, err := tx.Notes.Get("full" + string(f.id)); return err },
-		"Notes.Delete":  func(tx store.Tx) error { return tx.Notes.Delete("full" + string(f.id)) },
-		"Notes.List":    func(tx store.Tx) error { _, err := tx.Notes.List(store.NoteQuery{Conversation: f.id}); return err },
+		"Hooks.Queue": func(tx store.Tx) error {
+			return tx.Hooks.Queue(f.id, artel.Event{Seq: 1, Type: artel.EventRunFinished, Time: c.now})
+		},
+		"Events.Read":  func(tx store.Tx) error { _, err := tx.Events.Read(f.id, 0, 1); return err },
+		"Events.Last":  func(tx store.Tx) error { _, err := tx.Events.Last(f.id); return err },
+		"Notes.Put":    func(tx store.Tx) error { return tx.Notes.Put(f.note("more", c.now)) },
+		"Notes.Get":    func(tx store.Tx) error { _, err := tx.Notes.Get("full" + string(f.id)); return err },
+		"Notes.Delete": func(tx store.Tx) error { return tx.Notes.Delete("full" + string(f.id)) },
+		"Notes.List":   func(tx store.Tx) error { _, err := tx.Notes.List(store.NoteQuery{Conversation: f.id}); return err },
 	}
 }
 

@@ -337,6 +337,9 @@ func viewCannotWrite(c *check) {
 		"Runs.Update":   func(tx store.Tx) error { return tx.Runs.Update(artel.Run{ID: "run_v", State: artel.RunDone}) },
 		"Runs.Renew":    func(tx store.Tx) error { return tx.Runs.Renew(store.Lease{Run: "run_v", Until: c.now}, c.now) },
 		"Events.Append": func(tx store.Tx) error { _, err := tx.Events.Append(conv, artel.Event{}); return err },
+		"Hooks.Queue": func(tx store.Tx) error {
+			return tx.Hooks.Queue(conv, artel.Event{Seq: 1, Type: artel.EventRunFinished})
+		},
 		"Answers.Put":   func(tx store.Tx) error { return tx.Answers.Put(store.Answer{Key: "key"}) },
 		"Answers.Prune": func(tx store.Tx) error { return tx.Answers.Prune(c.at(99)) },
 	} {

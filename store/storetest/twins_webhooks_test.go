@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+type sharedWebhooks struct{ store.Webhooks }
+
+func (w sharedWebhooks) Update(v store.Webhook) error {
+	v.User = "ann"
+	return w.Webhooks.Update(v)
+}
+
+type lossyHooks struct{ store.Hooks }
+
+func (h lossyHooks) Queue(c artel.ConversationID, events ...artel.Event) error {
+	return h.Hooks.Queue(c, events[0])
+}
+
+type repeatingDeliveries struct{ store.Deliveries }
+
+func (d repeatingDeliveries) Take(hook string, now, _ time.Time, limit int) ([]store.Delivery, error) {
+	return d.Deliveries.Take(hook, now, now, limit)
+}
+
+type hoardedDeliveries struct{ store.Deliveries }
+
+func (d hoardedDeliveries) Trim(hook string, _ int) (int, error) { return d.Deliveries.Trim(hook, 100) }
+
+// webhookTwins break what is promised about webhooks.
+func webhookTwins() map[string]func(*twin) {
+	return map[string]func(*twin){
+		"people/webhooks": breakPeople(func(tx *store.PeopleTx) { tx.Webhooks = sharedWebhooks{tx.Webhooks} }),
+		"webhooks/queue":  nouns(func(tx *store.Tx) { tx.Hooks = lossyHooks{tx.Hooks} }),
+		"webhooks/take":   breakPeople(func(tx *store.PeopleTx) { tx.Deliveries = repeatingDeliveries{tx.Deliveries} }),
+		"webhooks/report": breakPeople(func(tx *store.PeopleTx) { tx.Deliveries = hoardedDeliveries{tx.Deliveries} }),
+	}
+}

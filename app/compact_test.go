@@ -144,7 +144,9 @@ func TestCompact(t *testing.T) {
 		t.Errorf("the summary of an imported conversation covers something else: %+v, %v", list, err)
 	}
 
-	b.store(func(tx store.Tx) error { return tx.Messages.SetMuted(boundary.ID, true) })
+	if _, err := b.Messages.Mute(apptest.Context(t), c, boundary.ID, true); err != nil {
+		t.Fatal(err)
+	}
 	b.ask(c, "And with all?")
 	if text := sent(); strings.Contains(text, "## 1. Request") || !strings.Contains(text, "An answer.") {
 		t.Errorf("with the summary muted was sent:\n%s", text)

@@ -60,6 +60,7 @@ func benchmarks() []benchmark {
 		{"engine", "The engine", engineAbout, measureEngine},
 		{"stream", "Event streams", streamAbout, measureStream},
 		{"gateway", "The gateway", gatewayAbout, measureGateway},
+		{"clients", "Conversations of clients", clientsAbout, measureClients},
 		{"mcp", "The MCP proxy", mcpAbout, measureMCP},
 		{"doors", "Users, keys, budgets, metrics and traces", doorsAbout, measureDoors},
 	}

@@ -226,9 +226,11 @@ func (x *execution) addClientMessages(tx store.Tx, c artel.Conversation, parent,
 	if err := x.keepClient(tx, c.ID); err != nil {
 		return m, "", nil, err
 	}
-	open, err := openCallsAt(tx, c.ID, parent)
-	if err != nil {
-		return m, "", nil, err
+	var open openCalls
+	if slices.ContainsFunc(messages, func(m model.Message) bool { return len(artel.ResultsOf(m.Parts)) > 0 }) {
+		if open, err = openCallsAt(tx, c.ID, parent); err != nil {
+			return m, "", nil, err
+		}
 	}
 	var all []model.Message // with one result each, as runs store them
 	for _, m := range messages {
@@ -299,13 +301,23 @@ func addMessage(tx store.Tx, m artel.Message) error {
 // openCalls are the calls that the results of a client may answer.
 type openCalls []artel.ToolCall
 
-// openCallsAt returns the calls that have no result at a message.
+// openCallsAt returns the calls of the newest answer at a message that have no result there.
 func openCallsAt(tx store.Tx, c artel.ConversationID, at artel.MessageID) (openCalls, error) {
-	if at == "" {
-		return nil, nil
+	for n := 8; at != ""; n *= 2 {
+		end, err := tx.Messages.Path(c, at, n)
+		if err != nil {
+			return nil, err
+		}
+		for i, m := range slices.Backward(end) {
+			if m.Role == artel.RoleAssistant {
+				return agent.Unanswered(end[i:]), nil
+			}
+		}
+		if len(end) < n {
+			break
+		}
 	}
-	end, err := tx.Messages.Path(c, at, 2*maxAttachments)
-	return agent.Unanswered(end), err
+	return nil, nil
 }
 
 // answer takes the call out that a result is of. Gemini's API may leave out the ids of calls: then

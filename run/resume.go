@@ -315,11 +315,3 @@ func seedOf(tx store.Tx, r artel.Run) (uint64, error) {
 	s, err := record.SummaryOf(rows[0])
 	return s.Seed, err
 }
-
-// history returns the branch that ends in the newest message of the run, and how
-// many of its messages precede the run.
-func (x *execution) history(tx store.Tx) (branch []artel.Message, before int, err error) {
-	branch, err = tx.Messages.Path(x.run.Conversation, cmp.Or(x.continuesAfter, x.run.Message), 0)
-	before = slices.IndexFunc(branch, func(m artel.Message) bool { return m.ID == x.run.Message })
-	return branch, max(0, before), err
-}

@@ -30,7 +30,8 @@ type Runs struct {
 	holder string // names this process in leases
 	clock  leaseClock
 
-	latest record.Recent
+	latest    record.Recent
+	histories histories
 
 	nextMu sync.Mutex // held while the next queued message is started
 

@@ -34,6 +34,7 @@ import (
 	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/app/inspect"
 	"github.com/artelhq/artel/app/meter"
+	"github.com/artelhq/artel/app/schedules"
 	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/app/skills"
 	"github.com/artelhq/artel/app/webhooks"
@@ -143,6 +144,7 @@ type App struct {
 	Toolbox       *entries.Toolbox   // tools that administrators added
 	Accounts      *accounts.Accounts // of users at MCP servers
 	Webhooks      *webhooks.Webhooks
+	Schedules     *schedules.Schedules
 	Agents        *settings.Agents
 	Books         *settings.Books
 	Skills        *skills.Skills
@@ -196,6 +198,7 @@ func New(c Config) (*App, error) {
 		Toolbox:       k.toolbox,
 		Accounts:      k.accounts,
 		Webhooks:      k.webhooks,
+		Schedules:     schedules.New(k.store, starter{k}, schedules.Options{Log: k.logger, Now: k.now}),
 		Agents:        k.settings.Agents,
 		Books:         k.settings.Books, Characters: k.settings.Characters, Skills: k.skills,
 		Mechanisms: &Mechanisms{

@@ -125,6 +125,7 @@ func newServer(a *app.App, o Options) *server {
 	f.gateway()
 	f.gatewayKeys()
 	f.webhooks()
+	f.schedules()
 	f.usage()
 	f.audit()
 	addExamples(f.api.OpenAPI())

@@ -28,6 +28,7 @@ DELETE /http-tools/{id}
 DELETE /mcp-accounts/{server}
 DELETE /mcp-servers/{id}
 DELETE /pipeline/order
+DELETE /schedules/{id}
 DELETE /services/{id}
 DELETE /services/{id}/marks
 DELETE /services/{id}/marks/{mark}
@@ -92,6 +93,8 @@ GET    /runs/{rid}/contexts/{n}/diff
 GET    /runs/{rid}/contexts/{n}/messages
 GET    /runs/{rid}/contexts/{n}/request
 GET    /runs/{rid}/contexts/{n}/why
+GET    /schedules
+GET    /schedules/{id}/starts
 GET    /services
 GET    /services/{id}
 GET    /services/{id}/processors
@@ -118,6 +121,7 @@ PATCH  /conversations/{cid}/artifacts/{id}
 PATCH  /conversations/{cid}/messages/{mid}
 PATCH  /gateway/keys/{id}
 PATCH  /me
+PATCH  /schedules/{id}
 PATCH  /skills/{skill}
 PATCH  /users/{id}
 PATCH  /webhooks/{id}
@@ -168,6 +172,8 @@ POST   /runs/{rid}/elicitations/{eid}
 POST   /runs/{rid}/inject
 POST   /runs/{rid}/permissions/{pid}
 POST   /runs/{rid}/replay
+POST   /schedules
+POST   /schedules/{id}/run
 POST   /services
 POST   /services/check
 POST   /services/reload

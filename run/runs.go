@@ -107,6 +107,7 @@ type Input struct {
 	Service     artel.ServiceID   // "": the conversation's, else the agent's, else the default
 	Clock       *Clock            // of a preview, so that the same bytes are sent; nil: now
 	Queue       bool              // wait while a run is active, instead of being refused
+	Run         artel.RunID       // its id; Conflict if there is such a run; "": a new one
 	Client      *Client           // what a client of the gateway brings in the place of Text; nil: nothing
 
 	replaces artel.MessageID // the message that this one replaces, on another branch; attachments may come from there
@@ -134,7 +135,7 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 	now := rs.config.Now()
 	job := execution{
 		runs: rs, config: rs.config, owner: artel.OwnerOf(ctx),
-		run:   artel.Run{ID: artel.NewRunID(now), Conversation: c, State: artel.RunRunning, StartedAt: now},
+		run:   artel.Run{ID: cmp.Or(in.Run, artel.NewRunID(now)), Conversation: c, State: artel.RunRunning, StartedAt: now},
 		clock: in.clock(),
 	}
 	message := artel.NewMessageID(now)

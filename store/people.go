@@ -51,6 +51,8 @@ type PeopleTx struct {
 	Ledger      Ledger
 	Webhooks    Webhooks
 	Deliveries  Deliveries
+	Schedules   Schedules
+	Starts      Starts
 	Audit       Audit
 }
 
@@ -67,7 +69,7 @@ type Users interface {
 	// Update replaces all fields but ID and CreatedAt. It is of kind Conflict if
 	// another user has the address.
 	Update(u User) error
-	// Delete removes the user with invitation, sessions, tokens, keys and webhooks. What the
+	// Delete removes the user with invitation, sessions, tokens, keys, webhooks and schedules. What the
 	// user owns stays.
 	Delete(id artel.Owner) error
 }

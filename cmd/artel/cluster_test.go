@@ -32,6 +32,7 @@ import (
 	"github.com/artelhq/artel/blob/s3/s3test"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/internal/secret"
+	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/postgres/postgrestest"
 )
 
@@ -566,6 +567,46 @@ func TestReplicasOfWebhooks(t *testing.T) {
 	for id, n := range seen {
 		if n != 1 {
 			t.Errorf("%s was delivered %d times", id, n)
+		}
+	}
+}
+
+// TestReplicasOfSchedules: of two servers with one database, one starts the run of each
+// time, also if it is killed meanwhile.
+func TestReplicasOfSchedules(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := newCluster(t, 2, "-- turn 1 --\nDone.\n")
+	var made []string
+	for range 8 {
+		s, err := c.at(0).MakeSchedule(ctx, httpapi.NewSchedule{Name: "News", Cron: "* * * * *", Text: "Go."})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, s.ID)
+	}
+	for _, id := range made {
+		waitingFor(t, "the first time", func() bool {
+			all, err := c.at(1).Starts(ctx, id, "", 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(all.Items) > 0
+		})
+	}
+	c.kill(0)
+	for _, id := range made {
+		planned := map[time.Time]bool{}
+		for _, st := range startsOver(ctx, t, c.at(1), id, 1) {
+			if planned[st.PlannedAt] || st.State != store.StartDone {
+				t.Errorf("a time has two starts, or none that was made: %+v", st)
+			}
+			planned[st.PlannedAt] = true
+			waitForEnd(ctx, t, c.at(1), st.Conversation, st.Run)
+			messages, err := c.at(1).Messages(ctx, st.Conversation, "", 10)
+			if err != nil || len(messages.Items) != 2 {
+				t.Errorf("%d messages, %v", len(messages.Items), err)
+			}
 		}
 	}
 }

@@ -114,7 +114,7 @@ func newRoot() *cobra.Command {
 		versionsCommand(&g), diffCommand(&g), restoreCommand(&g), editCommand(&g), exportCommand(&g), importCommand(&g),
 		detectCommand(&g), routeCommand(&g), tokensCommand(&g), regexCommand(&g), macrosCommand(&g), modelsCommand(&g), servicesCommand(&g),
 		agentsCommand(&g), booksCommand(&g), skillsCommand(&g), contextCommand(&g), replayCommand(&g), settingsCommand(&g), gatewayCommand(&g), toolsCommand(&g), mcpCommand(&g), httpToolsCommand(&g),
-		loginCommand(&g), logoutCommand(&g), usersCommand(&g), tokenCommand(&g), keyCommand(&g), webhooksCommand(&g), usageCommand(&g), gcCommand(&g), backupCommand(&g), migrateCommand(&g), fsckCommand(&g), doctorCommand(&g), trustCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
+		loginCommand(&g), logoutCommand(&g), usersCommand(&g), tokenCommand(&g), keyCommand(&g), webhooksCommand(&g), schedulesCommand(&g), usageCommand(&g), gcCommand(&g), backupCommand(&g), migrateCommand(&g), fsckCommand(&g), doctorCommand(&g), trustCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
 	)
 	return root
 }

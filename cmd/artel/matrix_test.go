@@ -477,6 +477,10 @@ var matrixBodies = map[endpoint]string{
 	{"POST", "/api/v1/gateway/keys"}:                        `{"name":"x"}`,
 	{"PATCH", "/api/v1/gateway/keys/{id}"}:                  `{"concurrent":2}`,
 	{"POST", "/api/v1/webhooks"}:                            `{"name":"x","url":"https://192.0.2.1/"}`,
+	{"POST", "/api/v1/schedules"}:                           `{"name":"x","cron":"0 0 29 2 *","text":"x"}`,
+	{"PATCH", "/api/v1/schedules/{id}"}:                     `{"name":"y"}`,
+	{"POST", "/schedules"}:                                  `name=x&cron=0 0 29 2 *&zone=UTC&text=x`,
+	{"POST", "/schedules/{id}"}:                             `do=pause`,
 	{"PATCH", "/api/v1/webhooks/{id}"}:                      `{"name":"y"}`,
 	{"POST", "/webhooks"}:                                   `name=x&url=https://192.0.2.1/&event=run_finished`,
 	{"POST", "/webhooks/{id}"}:                              `do=disable`,
@@ -594,6 +598,9 @@ func (m *matrixBench) value(name string) string {
 	case "key":
 		m.must(&made, "POST", "/api/v1/gateway/keys", `{"name":"`+fresh+`"}`, as...)
 		v = made.ID
+	case "schedule":
+		m.must(&made, "POST", "/api/v1/schedules", `{"name":"`+fresh+`","cron":"0 0 29 2 *","text":"x"}`, as...)
+		v = made.ID
 	case "webhook":
 		m.must(&made, "POST", "/api/v1/webhooks", `{"name":"`+fresh+`","url":"https://192.0.2.1/"}`, as...)
 		v = made.ID
@@ -665,6 +672,8 @@ func (m *matrixBench) variable(r endpoint, name string) (value string, foreign b
 		return m.value("session"), true
 	case below("/api/v1/gateway/keys/"), below("/keys/"):
 		return m.value("key"), true
+	case below("/api/v1/schedules/"), below("/schedules/"):
+		return m.value("schedule"), true
 	case below("/api/v1/webhooks/"), below("/webhooks/"):
 		return m.value("webhook"), true
 	case below("/api/v1/tokens/"):

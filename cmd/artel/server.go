@@ -305,6 +305,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	wg.Go(func() { s.app.Watch(background) })
 	wg.Go(func() { s.collect(background) })
 	wg.Go(func() { s.app.Webhooks.Run(background) })
+	wg.Go(func() { s.app.Schedules.Run(background) })
 	if keep, err := parseAge(s.config.Artifacts.EditRetention); err == nil && keep > 0 { // otherwise edits are kept
 		wg.Go(func() { s.condense(background, keep) })
 	}

@@ -67,6 +67,9 @@ const (
 	WebhookRotated         Action = "webhook_rotated"  // its secret
 	WebhookDisabled        Action = "webhook_disabled" // by the server
 	WebhookDeleted         Action = "webhook_deleted"
+	ScheduleCreated        Action = "schedule_created"
+	ScheduleChanged        Action = "schedule_changed"
+	ScheduleDeleted        Action = "schedule_deleted"
 )
 
 // Actions returns all actions.
@@ -76,7 +79,7 @@ func Actions() []Action {
 		AgentDeleted, BookDeleted, SkillImported, SkillOffered, SkillDeleted, ServicesReloaded, ServiceAdded, ServiceChanged, ServiceDeleted,
 		MCPServerAdded, MCPServerChanged, MCPServerDeleted, MCPAccountConnected, MCPAccountDisconnected, HTTPToolAdded, HTTPToolChanged, HTTPToolDeleted, MarksForgotten, GarbageCollected, AuditExported,
 		UserCreated, UserInvited, UserChanged, UserDeleted, PasswordSet, LoggedIn, LoginFailed, SessionEnded, TokenCreated, TokenRevoked,
-		KeyCreated, KeyChanged, KeyRevoked, WebhookCreated, WebhookChanged, WebhookRotated, WebhookDisabled, WebhookDeleted,
+		KeyCreated, KeyChanged, KeyRevoked, WebhookCreated, WebhookChanged, WebhookRotated, WebhookDisabled, WebhookDeleted, ScheduleCreated, ScheduleChanged, ScheduleDeleted,
 	}
 }
 

@@ -62,6 +62,10 @@ func fillTables(t *testing.T) string {
 					v = fmt.Sprint(hard, "artifact", k)
 				case key == "users.id":
 					v = fmt.Sprint(hard, "user", k)
+				case key == "webhooks.id" || key == "deliveries.webhook":
+					v = fmt.Sprint(hard, "webhook", k)
+				case key == "schedules.id" || key == "schedule_runs.schedule":
+					v = fmt.Sprint(hard, "schedule", k)
 				case name == "deleted_at" || name == "parent" || name == "parent_n":
 					switch {
 					case filled && kind == "TEXT":

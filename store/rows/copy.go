@@ -69,6 +69,8 @@ var tables = []table{
 	{"identities", "n", "n", ""},
 	{"webhooks", "n", "n", ""},
 	{"deliveries", "n", "n", ""},
+	{"schedules", "n", "n", ""},
+	{"schedule_runs", "n", "n", ""},
 }
 
 // objects are the tables about the objects of a bucket, which are of no use with another one.

@@ -25,7 +25,7 @@ func (p people) Update(ctx context.Context, fn func(store.PeopleTx) error) error
 }
 
 func (t *Tx) people() store.PeopleTx {
-	return store.PeopleTx{Users: users{t}, Invitations: invitations{t}, Identities: identities{t}, Sessions: sessions{t}, Tokens: tokens{t}, Keys: gatewayKeys{t}, Entries: entries{t}, Ledger: ledger{t}, Webhooks: webhooks{t}, Deliveries: deliveries{t}, Audit: audit{t}}
+	return store.PeopleTx{Users: users{t}, Invitations: invitations{t}, Identities: identities{t}, Sessions: sessions{t}, Tokens: tokens{t}, Keys: gatewayKeys{t}, Entries: entries{t}, Ledger: ledger{t}, Webhooks: webhooks{t}, Deliveries: deliveries{t}, Schedules: schedules{t}, Starts: starts{t}, Audit: audit{t}}
 }
 
 // present turns a number of changed rows into NotFound if it is zero.
@@ -94,6 +94,9 @@ func (t users) Delete(id artel.Owner) error {
 		return err
 	}
 	if err := webhooks(t).Delete(id, ""); err != nil {
+		return err
+	}
+	if err := schedules(t).Delete(id, ""); err != nil {
 		return err
 	}
 	n, err := t.change(op, string(id), "DELETE FROM users WHERE id = ?", string(id))

@@ -144,6 +144,8 @@ func clauses() []clause {
 		{"webhooks/queue", webhooksQueue},
 		{"webhooks/take", webhooksTake},
 		{"webhooks/report", webhooksReport},
+		{"people/schedules", peopleSchedules},
+		{"schedules/starts", schedulesStarts},
 		{"concurrent/runs", lostRuns},
 		{"concurrent/notes", lostNotes},
 		{"concurrent/messages", lostMessages},

@@ -32,12 +32,30 @@ type hoardedDeliveries struct{ store.Deliveries }
 
 func (d hoardedDeliveries) Trim(hook string, _ int) (int, error) { return d.Deliveries.Trim(hook, 100) }
 
-// webhookTwins break what is promised about webhooks.
+type eagerSchedules struct{ store.Schedules }
+
+func (s eagerSchedules) Advance(id string, _, to time.Time) (bool, error) {
+	v, err := s.Get(id)
+	if err != nil {
+		return false, err
+	}
+	return s.Schedules.Advance(id, v.NextAt, to)
+}
+
+type repeatingStarts struct{ store.Starts }
+
+func (s repeatingStarts) Take(now, _ time.Time, limit int) ([]store.Start, error) {
+	return s.Starts.Take(now, now, limit)
+}
+
+// webhookTwins break what is promised about webhooks and schedules.
 func webhookTwins() map[string]func(*twin) {
 	return map[string]func(*twin){
-		"people/webhooks": breakPeople(func(tx *store.PeopleTx) { tx.Webhooks = sharedWebhooks{tx.Webhooks} }),
-		"webhooks/queue":  nouns(func(tx *store.Tx) { tx.Hooks = lossyHooks{tx.Hooks} }),
-		"webhooks/take":   breakPeople(func(tx *store.PeopleTx) { tx.Deliveries = repeatingDeliveries{tx.Deliveries} }),
-		"webhooks/report": breakPeople(func(tx *store.PeopleTx) { tx.Deliveries = hoardedDeliveries{tx.Deliveries} }),
+		"people/webhooks":  breakPeople(func(tx *store.PeopleTx) { tx.Webhooks = sharedWebhooks{tx.Webhooks} }),
+		"webhooks/queue":   nouns(func(tx *store.Tx) { tx.Hooks = lossyHooks{tx.Hooks} }),
+		"webhooks/take":    breakPeople(func(tx *store.PeopleTx) { tx.Deliveries = repeatingDeliveries{tx.Deliveries} }),
+		"people/schedules": breakPeople(func(tx *store.PeopleTx) { tx.Schedules = eagerSchedules{tx.Schedules} }),
+		"schedules/starts": breakPeople(func(tx *store.PeopleTx) { tx.Starts = repeatingStarts{tx.Starts} }),
+		"webhooks/report":  breakPeople(func(tx *store.PeopleTx) { tx.Deliveries = hoardedDeliveries{tx.Deliveries} }),
 	}
 }

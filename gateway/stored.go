@@ -90,9 +90,14 @@ func (x *exchange) hasForeignID() bool {
 	return id != "" && !ours
 }
 
+// dedupes reports whether the request says so with its header, or its key does and it is not to be
+// left unstored.
 func (x *exchange) dedupes() bool {
-	on, _ := strconv.ParseBool(x.r.Header.Get(DedupeHeader))
-	return on
+	if said := x.r.Header.Get(DedupeHeader); said != "" {
+		on, _ := strconv.ParseBool(said)
+		return on
+	}
+	return x.request.Texts.Dedupes() && gjson.Get(x.text, "store").Type != gjson.False
 }
 
 // conversationParameter returns the conversation that a request of Responses names; "": none.

@@ -18,6 +18,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app/apptest"
 	"github.com/artelhq/artel/gateway"
+	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/fake"
 	"github.com/artelhq/artel/store"
@@ -340,13 +341,21 @@ func eventsOf(stream string) (events []gjson.Result) {
 	return events
 }
 
-// TestDedupe: of a client that sends everything each time, only what is new becomes messages.
+// TestDedupe: of a client that sends everything each time, only what is new becomes messages, if
+// its request or its key says so.
 func TestDedupe(t *testing.T) {
-	b := newBench(t)
+	t.Run("header", func(t *testing.T) { dedupes(t, newBench(t), gateway.DedupeHeader, "true") })
+	on := true
+	keyed := newBench(t, setup{options: backend.Options{Keys: []backend.Key{{Name: "agent", Secret: model.Secret("sk-agent"), Rewriting: backend.Rewriting{Dedupe: &on}}}}})
+	t.Run("key", func(t *testing.T) { dedupes(t, keyed, "Authorization", "Bearer sk-agent") })
+}
+
+func dedupes(t *testing.T, b *bench, header ...string) {
+	t.Helper()
 	history := `{"role":"user","content":"I am Ann."}`
 	conversation := ""
 	for turn := range 4 {
-		resp := b.send(t.Context(), "/v1/chat/completions", `{"model":"other","messages":[{"role":"system","content":"Be kind."},`+history+`]}`, gateway.DedupeHeader, "true")
+		resp := b.send(t.Context(), "/v1/chat/completions", `{"model":"other","messages":[{"role":"system","content":"Be kind."},`+history+`]}`, header...)
 		got, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		<-b.finished

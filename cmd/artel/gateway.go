@@ -36,6 +36,7 @@ type gatewayConfig struct {
 	Cache    string            `yaml:"cache"`       // cache marks of Anthropic's dialect: auto (default), 5m, 1h or off
 	Offload  any               `yaml:"offload"`     // characters of a tool result that are shown whole; default off
 	Defer    *bool             `yaml:"defer_tools"` // tools beyond 2,000 tokens are listed, found and called by two others; default false
+	Dedupe   *bool             `yaml:"dedupe"`      // bodies hold whole conversations, which are stored; default false
 }
 
 // gatewayKey is an entry of gateway.keys.
@@ -51,6 +52,7 @@ type gatewayKey struct {
 	Offload           any               `yaml:"offload"`             // likewise
 	Repair            *bool             `yaml:"repair"`              // likewise
 	Defer             *bool             `yaml:"defer_tools"`         // likewise
+	Dedupe            *bool             `yaml:"dedupe"`              // likewise
 	Cache             string            `yaml:"cache"`               // likewise
 }
 
@@ -79,7 +81,7 @@ func (g gatewayConfig) check() error {
 		if _, err := backend.ParseCache(k.Cache); err != nil {
 			return fmt.Errorf("%s.cache: %w", where, err)
 		}
-		if _, err := rewriting(where, k.Scrub, k.Offload, k.Repair, k.Defer); err != nil {
+		if _, err := rewriting(where, k.Scrub, k.Offload, k.Repair, k.Defer, k.Dedupe); err != nil {
 			return err
 		}
 		names[k.Name] = true
@@ -87,7 +89,7 @@ func (g gatewayConfig) check() error {
 	if _, err := backend.ParseCache(g.Cache); err != nil {
 		return fmt.Errorf("gateway.cache: %w", err)
 	}
-	if _, err := rewriting("gateway", g.Scrub, g.Offload, g.Repair, g.Defer); err != nil {
+	if _, err := rewriting("gateway", g.Scrub, g.Offload, g.Repair, g.Defer, g.Dedupe); err != nil {
 		return err
 	}
 	for _, origin := range g.Origins {
@@ -129,8 +131,8 @@ func (g gatewayConfig) headers() (map[string]model.Secret, error) {
 }
 
 // rewriting reads how tools and their texts are rewritten.
-func rewriting(where, scrub string, offload any, repair, deferTools *bool) (w backend.Rewriting, err error) {
-	w.Repair, w.Defer = repair, deferTools
+func rewriting(where, scrub string, offload any, repair, deferTools, dedupe *bool) (w backend.Rewriting, err error) {
+	w.Repair, w.Defer, w.Dedupe = repair, deferTools, dedupe
 	if w.Scrub, err = backend.ParseScrub(scrub); err != nil {
 		return w, fmt.Errorf("%s.scrub: %w", where, err)
 	}
@@ -208,7 +210,7 @@ func (c config) gateway() (backend.Options, error) {
 		o.Cooldown, err = c.Gateway.cooldown()
 	}
 	if err == nil {
-		o.Rewriting, err = rewriting("gateway", c.Gateway.Scrub, c.Gateway.Offload, c.Gateway.Repair, c.Gateway.Defer)
+		o.Rewriting, err = rewriting("gateway", c.Gateway.Scrub, c.Gateway.Offload, c.Gateway.Repair, c.Gateway.Defer, c.Gateway.Dedupe)
 	}
 	if err != nil {
 		return o, err // check has said it before
@@ -225,7 +227,7 @@ func (c config) gateway() (backend.Options, error) {
 			return o, artel.Errorf(artel.Invalid, "config", c.path, "gateway.keys: %s and %s are one key", other, k.Name)
 		}
 		secrets[secret] = k.Name
-		w, err := rewriting(k.Name, k.Scrub, k.Offload, k.Repair, k.Defer)
+		w, err := rewriting(k.Name, k.Scrub, k.Offload, k.Repair, k.Defer, k.Dedupe)
 		if err != nil {
 			return o, err // check has said it before
 		}

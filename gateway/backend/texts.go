@@ -29,6 +29,7 @@ type Rewriting struct {
 	Offload *int  // the most characters of a result that are shown whole; 0: any number
 	Repair  *bool // content parts that a client library has turned into text become parts again; nil: true
 	Defer   *bool // tools beyond a budget are listed, found and called by two others; nil: false
+	Dedupe  *bool // bodies hold whole conversations, of which what is stored is found; nil: false
 }
 
 // A Scrub says which base64 in the results of tools becomes a ref.
@@ -96,6 +97,9 @@ func (w Rewriting) or(broader Rewriting) Rewriting {
 	if w.Defer == nil {
 		w.Defer = broader.Defer
 	}
+	if w.Dedupe == nil {
+		w.Dedupe = broader.Dedupe
+	}
 	return w
 }
 
@@ -109,6 +113,9 @@ type Texts struct {
 
 // Rewrite sets how texts are rewritten, before any is.
 func (t *Texts) Rewrite(w Rewriting) { t.rewriting = w.or(t.rewriting) }
+
+// Dedupes reports whether the body holds the whole conversation, of which what is stored is found.
+func (t *Texts) Dedupes() bool { return t.rewriting.Dedupe != nil && *t.rewriting.Dedupe }
 
 // Defers reports whether the request's tools beyond the budget are deferred.
 func (t *Texts) Defers() bool { return t.rewriting.Defer != nil && *t.rewriting.Defer }

@@ -175,6 +175,9 @@ func (v view) branch(ctx context.Context, leaf artel.MessageID, behind int) (sho
 		}
 		v.changed(branch, displayed)
 		shown, err = v.messages(ctx, displayed, status.Run)
+		if err == nil && behind > 0 {
+			err = v.markCoveredBelow(ctx, shown)
+		}
 		return shown, older, err
 	}
 }

@@ -39,7 +39,7 @@ const texts = `(() => {
 // keys and units.
 var known = regexp.MustCompile(`(?i)\b(artel\.yaml|SillyTavern|CHARX|image|audio|video|Artel|OpenAI|Anthropic|Google|Gemini|OpenRouter|Ollama|llama\.cpp|vLLM|LM Studio|What is in these files|Please keep notes on the harbour|Notes on the harbour|Office|Board|English|API|SQLite|` +
 	`MCP|streamable|HTTP|Schema|Authorization|Bearer|city|GET|POST|PUT|PATCH|DELETE|PDF|DOCX|PNG|JPEG|JSON|CSV|ZIP|SVG|MP3|MP4|HTML|Markdown|Go|Ctrl|Alt|Shift|Esc|Enter|KB|MB|GB|B|ms|s|v\d+|\d+k|` +
-	`https?://\S+|[\w./:-]+\.(json|jpg|pdf|md|csv|svg|mp3|mp4|zip|txt|html|yaml)|127\.0\.0\.1\S*|[A-Z]+(_[A-Z]+)+|models\.json|test|demo|char|all|agentskills\.io|ISO 8601|Europe/Berlin)\b`)
+	`https?://\S+|[\w./:-]+\.(json|jpg|pdf|md|csv|svg|mp3|mp4|zip|txt|html|yaml)|127\.0\.0\.1\S*|[A-Z]+(_[A-Z]+)+|models\.json|test|demo|char|all|Webhook|agentskills\.io|ISO 8601|Europe/Berlin)\b`)
 
 // Every text of the page is in the language of the reader.
 func TestLanguage(t *testing.T) {

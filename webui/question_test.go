@@ -129,7 +129,7 @@ func TestSumUpMeanwhile(t *testing.T) {
 	b.Do(click(`.question.open button[value="allow"]`), see(".boundary"))
 	b.rest()
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 0`)
-	b.Says("#messages", "Summarized: models receive this", "That was all of it.")
+	b.Says("#messages", "Summary of the messages above", "Undo", "That was all of it.")
 	b.sameAnew()
 }
 

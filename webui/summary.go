@@ -5,6 +5,7 @@ package webui
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +45,28 @@ func markCovered(thread []Message) {
 			active[m.Summarised.agent] = active[m.Summarised.agent] || !m.Muted
 		}
 	}
+}
+
+// markCoveredBelow is markCovered for an older page of a thread: the newer summaries are below it.
+func (v view) markCoveredBelow(ctx context.Context, page []Message) error {
+	if !slices.ContainsFunc(page, func(m Message) bool { return m.Summary }) {
+		return nil
+	}
+	all, err := v.app.Summaries.List(ctx, v.conversation)
+	if err != nil {
+		return err
+	}
+	active, newer := map[artel.AgentName]bool{}, map[artel.MessageID]bool{}
+	for _, s := range slices.Backward(all) {
+		newer[s.ID] = active[s.Agent]
+		active[s.Agent] = active[s.Agent] || s.State == run.SummaryActive
+	}
+	for i := range page {
+		if m := &page[i]; m.Summary {
+			m.Summarised.Newer = m.Summarised.Newer || newer[m.ID]
+		}
+	}
+	return nil
 }
 
 // severalSummaries reports whether the conversation has more than one.

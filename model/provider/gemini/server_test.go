@@ -126,9 +126,9 @@ func TestNeutral(t *testing.T) {
 		`"media_type":"application/pdf","kind":"document","size":2},{"type":"text","text":"[file at https://example.com/x.mp4]"}]}],`,
 		`"Tools":[{"name":"look","description":"Looks.","parameters":{"properties":{"q":{"format":"int64","type":["integer","null"]},"k":{"enum":["a"],"type":"string"}},"required":["q"],"type":"object"}},` +
 			`{"name":"list","description":"","parameters":{"type":"object","x":1}}],`,
-		`"Choice":{"Mode":"any","Name":"","OneByOne":false},"Max":7,`,
-		`"Format":{"JSON":true,"Schema":{"anyOf":[{"type":"string"},{"type":"null"}]},"Name":"","Strict":true},`,
-		`"Sampling":{"Temperature":0.5,"TopP":1,`, `"Stop":["X"]},`,
+		`"Choice":{"mode":"any"},"Max":7,`,
+		`"Format":{"json":true,"schema":{"anyOf":[{"type":"string"},{"type":"null"}]},"strict":true},`,
+		`"Sampling":{"temperature":0.5,"top_p":1,`, `"stop":["X"]},`,
 		`"Unknown":["Invalid JSON payload received. Unknown name \"unknown\": Cannot find field."]`,
 	} {
 		if !strings.Contains(text, want) {

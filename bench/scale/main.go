@@ -5,6 +5,7 @@
 // about Artel.
 //
 //	cd bench && go run ./scale
+//	cd bench && go run ./scale databases  # the rows of PostgreSQL and SQLite alone
 //	cd bench && go run ./scale replicas   # whole runs with one to three servers alone
 //	cd bench && go run ./scale model      # how many runs a larger database carries, by a formula
 package main
@@ -55,6 +56,9 @@ func run(ctx context.Context) error {
 	defer os.RemoveAll(dir)
 	if len(os.Args) > 1 && os.Args[1] == "replicas" {
 		return replicas(ctx, dir)
+	}
+	if len(os.Args) > 1 && os.Args[1] == "databases" {
+		return databases(ctx, dir)
 	}
 	if err := databases(ctx, dir); err != nil {
 		return err

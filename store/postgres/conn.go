@@ -19,7 +19,7 @@ import (
 	"github.com/artelhq/artel/store/rows"
 )
 
-// A conn runs the statements of one transaction. It implements [rows.Pipeline].
+// A conn runs the statements of one transaction, of one update after the other if they share it. It implements [rows.Pipeline].
 //
 // A round trip to the server is what a statement costs. So the transaction begins together
 // with its first statement, asks for its number together with the first that writes or
@@ -33,6 +33,9 @@ type conn struct {
 	xid    string                     // number of the transaction; empty: it has written nothing
 	failed error                      // the transaction is lost
 	begun  bool                       // something has come of it
+	group  bool                       // several updates share the transaction
+	wrote  bool                       // the update that uses it now may have changed something
+	sent   int                        // how often statements were sent
 }
 
 // A pending statement returns nothing that anybody needs.
@@ -41,6 +44,9 @@ type pending struct {
 	args    []any
 	missing error // of a query without a row; nil: it needs none
 }
+
+// errBusy is the error of a member of a group for whose conversation another transaction works.
+var errBusy = errors.New("another update of the conversation is at work")
 
 // errExists is the error of an INSERT whose row is there already.
 var errExists = errors.New("already exists")
@@ -105,6 +111,7 @@ func translate(query string) statement {
 
 // Exec implements [rows.Conn].
 func (c *conn) Exec(query string, args ...any) (n int64, err error) {
+	c.wrote = true
 	st := c.store.statement(query)
 	var after []string
 	if st.guarded {
@@ -143,6 +150,16 @@ func (c *conn) BeforeLock(owner artel.Owner, conversation artel.ConversationID) 
 	if c.locks == nil {
 		c.locks = map[conversationKey]func(){}
 	}
+	if c.group && (c.pooled != nil || len(c.locks) > 0) {
+		// It holds what others may wait for, so it must not wait.
+		release := c.store.locks.TryLock(key)
+		if release == nil && c.failed == nil {
+			c.failed = errBusy
+			return
+		}
+		c.locks[key] = release
+		return
+	}
 	wait := time.Duration(0)
 	if c.pooled != nil || len(c.locks) > 0 {
 		wait = lockWait
@@ -176,6 +193,7 @@ func (c *conn) raw() (*pgx.Conn, error) {
 
 // Later implements [rows.Pipeline].
 func (c *conn) Later(query string, args ...any) {
+	c.wrote = true
 	c.queue = append(c.queue, pending{query: c.store.statement(query).plain, args: args})
 	c.number()
 }
@@ -195,6 +213,7 @@ func (c *conn) number() {
 
 // Insert implements [rows.Conn].
 func (c *conn) Insert(query string, args ...any) (n int64, err error) {
+	c.wrote = true
 	st := c.store.statement(query)
 	found := false
 	err = c.send(st.text+" RETURNING n", args, c.numbered(nil), func(results pgx.BatchResults) error {
@@ -220,6 +239,7 @@ func (c *conn) Row(query string, args []any, dest ...any) (found bool, err error
 
 // Rows implements [rows.Conn].
 func (c *conn) Rows(query string, args []any, scan func(rows.Row) error) error {
+	c.wrote = c.wrote || !strings.HasPrefix(query, "SELECT") && !strings.HasPrefix(query, "WITH")
 	return c.send(c.store.statement(query).text, args, nil, func(results pgx.BatchResults) error {
 		return each(results, func(r rows.Row) error {
 			c.begun = true
@@ -325,6 +345,7 @@ func (c *conn) sendOnce(query string, args []any, after []string, read func(pgx.
 	}
 	results := raw.SendBatch(c.ctx, batch)
 	c.queue = nil
+	c.sent++
 	missing, err := c.readQueue(queue, results)
 	if err == nil {
 		err = read(results)

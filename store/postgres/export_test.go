@@ -14,3 +14,13 @@ func SetPatience(s *Store, d time.Duration) { s.patience = d }
 func NewBusDeaf(address string, log *slog.Logger, deaf time.Duration) (*Bus, error) {
 	return newBus(address, log, deaf)
 }
+
+// Lanes is how many transactions of updates run at once.
+const Lanes = lanes
+
+// Waiting returns how many updates wait for a lane.
+func Waiting(s *Store) int {
+	s.groups.mu.Lock()
+	defer s.groups.mu.Unlock()
+	return len(s.groups.waiting)
+}

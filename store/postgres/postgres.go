@@ -6,7 +6,8 @@
 // Begin with [Open]. The statements are those of store/rows; the tables are in
 // migrations/.
 //
-// An update is one transaction. It locks the row of each conversation that it reads or
+// An update is one transaction, or shares one with others that come while many run: what fails
+// of those has no effect on the others. It locks the row of each conversation that it reads or
 // writes before it reads anything else of it, so that updates of one conversation happen
 // one after the other, and see what the one before has written; updates of different
 // conversations run at the same time. An update that waits in a circle with others, or
@@ -55,6 +56,7 @@ type Store struct {
 	lineage    *rows.Lineage
 	statements sync.Map // by query: statement
 	locks      rows.Locks[conversationKey]
+	groups     groups
 	lockers    *pgxpool.Pool // for [Store.Lock]
 	patience   time.Duration // how long the outcome of a commit is asked for
 
@@ -204,6 +206,25 @@ func (s transactions) Write(ctx context.Context, owner artel.Owner, fn func(*row
 		return err
 	}
 	defer s.calls.Done()
+	if owner != rows.Deployment { // those wait for their turn
+		m, of, err := s.enterLane(ctx)
+		switch {
+		case err != nil:
+			return err
+		case of == nil:
+			defer s.leaveLane()
+		default:
+			if alone, err := s.join(ctx, owner, fn, m, of); !alone {
+				return err
+			}
+		}
+	}
+	return s.writeOwn(ctx, owner, fn)
+}
+
+// writeOwn runs fn in a transaction of its own.
+func (s transactions) writeOwn(ctx context.Context, owner artel.Owner, fn func(*rows.Tx) error) error {
+	const op = "store.Update"
 	for attempt := 1; ; attempt++ {
 		rerun, err := s.write(ctx, owner, fn)
 		if !rerun || attempt == attempts {

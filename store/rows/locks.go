@@ -26,7 +26,39 @@ type lock struct {
 // Lock waits for a lock, and returns the function that releases it; nil if the context has
 // ended, or if it has waited for a while that is not 0.
 func (ls *Locks[K]) Lock(ctx context.Context, key K, wait time.Duration) (release func()) {
+	l := ls.use(key)
+	var late <-chan time.Time
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-l.free:
+		return func() { ls.release(key, l) }
+	case <-late:
+	case <-ctx.Done():
+	}
+	ls.leave(key, l)
+	return nil
+}
+
+// TryLock is [Locks.Lock] without waiting: nil if another one holds the lock.
+func (ls *Locks[K]) TryLock(key K) (release func()) {
+	l := ls.use(key)
+	select {
+	case <-l.free:
+		return func() { ls.release(key, l) }
+	default:
+		ls.leave(key, l)
+		return nil
+	}
+}
+
+// use returns the lock of a key, and counts its user.
+func (ls *Locks[K]) use(key K) *lock {
 	ls.mu.Lock()
+	defer ls.mu.Unlock()
 	if ls.all == nil {
 		ls.all = map[K]*lock{}
 	}
@@ -37,31 +69,20 @@ func (ls *Locks[K]) Lock(ctx context.Context, key K, wait time.Duration) (releas
 		ls.all[key] = l
 	}
 	l.users++
-	ls.mu.Unlock()
-	leave := func() {
-		ls.mu.Lock()
-		defer ls.mu.Unlock()
-		if l.users--; l.users == 0 {
-			delete(ls.all, key)
-		}
+	return l
+}
+
+func (ls *Locks[K]) release(key K, l *lock) {
+	l.free <- struct{}{}
+	ls.leave(key, l)
+}
+
+func (ls *Locks[K]) leave(key K, l *lock) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if l.users--; l.users == 0 {
+		delete(ls.all, key)
 	}
-	var late <-chan time.Time
-	if wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		late = timer.C
-	}
-	select {
-	case <-l.free:
-		return func() {
-			l.free <- struct{}{}
-			leave()
-		}
-	case <-late:
-	case <-ctx.Done():
-	}
-	leave()
-	return nil
 }
 
 // alone implements [store.Locker] and [store.Watcher] for the goroutines of one process.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
-	"slices"
 
 	"github.com/tidwall/gjson"
 
@@ -64,9 +63,15 @@ func (q *storedRequest) parent() artel.MessageID {
 // completeInput puts what came before in front of the input, and takes out what names it.
 func (x *exchange) completeInput(q *storedRequest) error {
 	var before []model.Message
+	muted := map[artel.CallID]bool{} // calls, whose results are left out with them
 	for _, m := range q.history {
+		results := artel.ResultsOf(m.Parts)
 		switch {
-		case m.Muted:
+		case len(results) > 0 && muted[results[0].CallID]:
+		case m.Muted && len(results) == 0: // a result stays with its call
+			for _, c := range artel.CallsOf(m.Parts) {
+				muted[c.ID] = true
+			}
 		case m.Summary: // it stands for what came before it
 			before = []model.Message{{Role: artel.RoleUser, Parts: m.Parts}}
 		default:
@@ -101,7 +106,6 @@ func (x *exchange) unnamed() (edits []provider.Edit) {
 			edits = append(edits, provider.Edit{Span: provider.SpanOf(v), With: neutral})
 		}
 	}
-	slices.SortFunc(edits, func(a, b provider.Edit) int { return a.From - b.From })
 	return edits
 }
 

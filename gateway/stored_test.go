@@ -69,7 +69,18 @@ func TestPreviousResponse(t *testing.T) {
 	// All branches are in one conversation of the page.
 	list, _, err := b.app.Conversations.List(apptest.Context(t), store.ConversationQuery{})
 	if err != nil || len(list) != 1 || list[0].Title != "I am Ann." {
-		t.Errorf("conversations: %+v, %v", list, err)
+		t.Fatalf("conversations: %+v, %v", list, err)
+	}
+	// What a person mutes there is not sent.
+	messages, _, err := b.app.Messages.List(apptest.Context(t), list[0].ID, store.Page{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.app.Messages.Mute(apptest.Context(t), list[0].ID, messages[0].ID, true); err != nil {
+		t.Fatal(err)
+	}
+	if text := said(b.create(fmt.Sprintf(`{"model":"other","input":"Who am I?","previous_response_id":%q}`, first.Get("id").String()))); !strings.HasPrefix(text, "received 2 messages") {
+		t.Errorf("with the first message muted: %s", text)
 	}
 }
 

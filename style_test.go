@@ -35,7 +35,8 @@ var tooLarge = map[string]string{
 // mutable lists package variables that may stand although [constant] does not
 // see that they never change, with the reason.
 var mutable = map[string]string{
-	"cmd/artel.version":         "set by the linker in releases",
+	"cmd/artel.linked":          "set by the linker in releases",
+	"cmd/artel.version":         "read once from the build",
 	"media/extract.memory":      "the share of the process's memory for documents, as one limit over all callers",
 	"media.textByExtension":     "a table turned around once, read only",
 	"media.binaryByExtension":   "a table turned around once, read only",

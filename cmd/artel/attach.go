@@ -418,7 +418,7 @@ func (f *follower) open(ctx context.Context) (string, error) {
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	ready, served := make(chan string, 1), make(chan error, 1)
 	go func() {
-		served <- serve(running, "127.0.0.1:0", serverOptions{data: f.data, config: conf, demoDelay: demoDelay, log: log, access: who}, func(url, _ string) { ready <- url })
+		served <- serve(running, "127.0.0.1:0", serverOptions{data: f.data, config: conf, demoDelay: demoDelay, log: log, access: who}, func(s started) { ready <- s.url })
 	}()
 	select {
 	case err := <-served:

@@ -41,7 +41,7 @@ removes everything.`,
 			defer stop()
 			o := serverOptions{data: filepath.Join(dir, "data"), demoDelay: demoDelay, log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
 			url, served := make(chan string, 1), make(chan error, 1)
-			go func() { served <- serve(ctx, "127.0.0.1:0", o, func(at, _ string) { url <- at }) }()
+			go func() { served <- serve(ctx, "127.0.0.1:0", o, func(s started) { url <- s.url }) }()
 			select {
 			case err := <-served:
 				return err

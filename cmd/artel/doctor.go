@@ -4,14 +4,11 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -322,28 +319,16 @@ func (d *doctor) address(ctx context.Context, served bool) {
 	}
 }
 
-// server asks the running server whether it is ready. It sends no secrets, and the
-// server's certificate need not name the address at which this machine reaches it.
+// server asks the running server whether it is ready.
 func (d *doctor) server(ctx context.Context, at string) {
 	const check = "server"
-	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
-	defer stop()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at+"/readyz", nil)
-	if err != nil {
-		d.ill(check, "look at --addr", "%v", err)
+	body, err := askReady(ctx, at)
+	switch {
+	case errors.Is(err, errNotReady):
+		d.ill(check, "look at the log of the server", "it is not ready: %s", artel.Shorten(body, 500))
 		return
-	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
-	defer client.CloseIdleConnections()
-	resp, err := client.Do(r)
-	if err != nil {
+	case err != nil:
 		d.ill(check, "look at the log of the server", "it does not answer: %v", err)
-		return
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 10_000))
-	if err != nil || resp.StatusCode != http.StatusOK {
-		d.ill(check, "look at the log of the server", "it is not ready: %s", artel.Shorten(string(body), 500))
 		return
 	}
 	d.fine(check, "%s is ready", at)

@@ -29,9 +29,6 @@ import (
 	"github.com/artelhq/artel/httpapi"
 )
 
-// version is set by the linker for releases.
-var version = "dev"
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
@@ -114,8 +111,9 @@ func newRoot() *cobra.Command {
 		versionsCommand(&g), diffCommand(&g), restoreCommand(&g), editCommand(&g), exportCommand(&g), importCommand(&g),
 		detectCommand(&g), routeCommand(&g), tokensCommand(&g), regexCommand(&g), macrosCommand(&g), modelsCommand(&g), servicesCommand(&g),
 		agentsCommand(&g), booksCommand(&g), skillsCommand(&g), contextCommand(&g), replayCommand(&g), settingsCommand(&g), gatewayCommand(&g), toolsCommand(&g), mcpCommand(&g), httpToolsCommand(&g),
-		loginCommand(&g), logoutCommand(&g), usersCommand(&g), tokenCommand(&g), keyCommand(&g), webhooksCommand(&g), schedulesCommand(&g), usageCommand(&g), gcCommand(&g), backupCommand(&g), migrateCommand(&g), fsckCommand(&g), doctorCommand(&g), trustCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
+		loginCommand(&g), logoutCommand(&g), usersCommand(&g), tokenCommand(&g), keyCommand(&g), webhooksCommand(&g), schedulesCommand(&g), usageCommand(&g), gcCommand(&g), backupCommand(&g), migrateCommand(&g), fsckCommand(&g), doctorCommand(&g), healthCommand(&g), trustCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
 	)
+	addExamples(root)
 	return root
 }
 
@@ -134,15 +132,6 @@ func envOr(key, fallback string) string {
 		return v
 	}
 	return fallback
-}
-
-func versionCommand(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: usage(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.print(cmd, map[string]string{"version": version}, func(w printer) { w.line("artel " + version) })
-		},
-	}
 }
 
 // client returns a client of the server of commands, with the token for it.

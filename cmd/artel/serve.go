@@ -4,11 +4,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +33,7 @@ const (
 func serveCommand(g *globals) *cobra.Command {
 	var data, database, scenario, format, blobs string
 	var shared replica
-	var standby bool
+	var standby, browse bool
 	var at binding
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the page and the API", Args: usage(cobra.NoArgs),
@@ -90,11 +92,11 @@ configuration. Without any, the built-in demo answers.`,
 					return err
 				}
 			}
-			return serve(cmd.Context(), at.addr, o, func(url, setup string) {
-				if setup != "" {
-					fmt.Fprintln(cmd.OutOrStdout(), "artel: set up at "+setup)
+			return serve(cmd.Context(), at.addr, o, func(s started) {
+				s.tell(cmd.OutOrStdout(), program(os.Args[0]))
+				if browse && !standby {
+					s.open(func(err error) { log.Warn("the browser cannot be opened", "err", err) })
 				}
-				fmt.Fprintln(cmd.OutOrStdout(), "artel: listening on "+url)
 			})
 		},
 	}
@@ -106,13 +108,14 @@ configuration. Without any, the built-in demo answers.`,
 	blobsFlag(cmd, &blobs)
 	replicaFlags(cmd, &shared)
 	cmd.Flags().BoolVar(&standby, "standby", false, "wait until the server that uses the data directory or the database ends, then take over its runs")
+	cmd.Flags().BoolVar(&browse, "open", true, "open the page in the browser, if the output is a terminal of this machine and there is a display")
 	cmd.Flags().StringVar(&format, "log", "", "format of the log on standard error: json or text (default json, or log.format of the configuration)")
 	cmd.Flags().StringVar(&scenario, "scenario", "", "answer with this scenario file in the demo")
 	return cmd
 }
 
 // serve opens a server, prints its address, and serves until ctx ends.
-func serve(ctx context.Context, addr string, o serverOptions, ready func(url, setup string)) error {
+func serve(ctx context.Context, addr string, o serverOptions, ready func(started)) error {
 	if o.standby { // until it takes over, the other server has the address
 		return takeOver(ctx, addr, o, ready)
 	}
@@ -132,7 +135,7 @@ func serve(ctx context.Context, addr string, o serverOptions, ready func(url, se
 
 // announce reports the address, and where the first administrator is made if
 // a login is needed and there is none.
-func (s *server) announce(at net.Addr, o serverOptions, ready func(url, setup string)) {
+func (s *server) announce(at net.Addr, o serverOptions, ready func(started)) {
 	if o.access.Exposed && s.tls == nil {
 		s.log.Warn("other machines can reach this server without TLS: passwords and tokens travel readable; set tls, or put a proxy with TLS in front of it", "address", at.String())
 	}
@@ -151,20 +154,33 @@ func (s *server) announce(at net.Addr, o serverOptions, ready func(url, setup st
 	if o.config.running != "" {
 		s.publishRunning(o.config.running, o.data, s.addressFor(scheme, at), s.secret)
 	}
-	ready(scheme+reachable(at)+o.config.prefix(), setup)
+	ready(started{scheme + reachable(at) + o.config.prefix(), setup, s.services.All()})
+}
+
+// wayToListen says what to do if an address cannot be listened on.
+func wayToListen(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "; artel doctor says whether a server of Artel has it; otherwise stop the other program, or run: artel serve --addr 127.0.0.1:0"
+	case errors.Is(err, syscall.EACCES):
+		return "; take a port above 1023, as in: artel serve --addr 127.0.0.1:7420"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "; this machine does not have that address: run artel serve --addr 127.0.0.1:7420"
+	}
+	return ""
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, artel.Errorf(artel.Conflict, "serve", addr, "cannot listen there: %w", err)
+		return nil, artel.Errorf(artel.Conflict, "serve", addr, "cannot listen there: %w%s", err, wayToListen(err))
 	}
 	return l, nil
 }
 
 // takeOver waits for the lock of the data directory, then listens and serves.
 // It returns nil if ctx ends before that.
-func takeOver(ctx context.Context, addr string, o serverOptions, ready func(url, setup string)) error {
+func takeOver(ctx context.Context, addr string, o serverOptions, ready func(started)) error {
 	s, err := openServer(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {

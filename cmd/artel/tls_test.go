@@ -79,7 +79,7 @@ func servingTLS(t *testing.T) (addresses [2]string, roots *x509.CertPool) {
 	at, served := make(chan [2]string, 1), make(chan error, 1)
 	go func() {
 		served <- serve(ctx, "127.0.0.1:0", serverOptions{data: filepath.Join(dir, "data"), config: c, log: slog.New(slog.DiscardHandler), access: who},
-			func(url, setup string) { at <- [2]string{url, setup} })
+			func(s started) { at <- [2]string{s.url, s.setup} })
 	}()
 	t.Cleanup(func() {
 		stop()

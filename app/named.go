@@ -33,7 +33,7 @@ func (cs *Conversations) Named(ctx context.Context, name string, create bool) (a
 	}
 	var c artel.Conversation
 	err := cs.core.view(ctx, func(tx store.Tx) (err error) {
-		c, err = titled(tx, name)
+		c, _, err = titled(tx, name)
 		return err
 	})
 	if !errors.Is(err, artel.NotFound) {
@@ -45,7 +45,7 @@ func (cs *Conversations) Named(ctx context.Context, name string, create bool) (a
 	now := cs.core.now()
 	for ctx.Err() == nil {
 		err = cs.core.update(ctx, func(tx store.Tx) error {
-			found, err := titled(tx, name)
+			found, known, err := titled(tx, name)
 			if !errors.Is(err, artel.NotFound) {
 				c = found
 				return err
@@ -54,7 +54,7 @@ func (cs *Conversations) Named(ctx context.Context, name string, create bool) (a
 			if err := tx.Conversations.Create(c); err != nil {
 				return err
 			}
-			return remember(tx, c)
+			return remember(tx, c, known)
 		})
 		// A Conflict: another call, which did not see this one, was quicker to remember its own.
 		if !errors.Is(err, artel.Conflict) {
@@ -71,14 +71,18 @@ func titleSetting(title string) string {
 	return "conversation_named/" + hex.EncodeToString(sum[:16])
 }
 
-// titled returns the conversation that was made for a title if it still has it, or
-// the newest one with the title.
-func titled(tx store.Tx, title string) (artel.Conversation, error) {
-	if s, err := tx.Settings.Get(titleSetting(title)); err == nil {
+// titled returns the conversation that was made for a title if it still has it, or the newest one with
+// the title, and the revision of the setting with its id; 0: there is none.
+func titled(tx store.Tx, title string) (c artel.Conversation, known int, err error) {
+	s, err := tx.Settings.Get(titleSetting(title))
+	if err != nil && !errors.Is(err, artel.NotFound) {
+		return c, 0, err
+	}
+	if err == nil {
 		var id artel.ConversationID
 		if json.Unmarshal(s.Value, &id) == nil {
 			if c, err := tx.Conversations.Get(id); err == nil && c.Title == title {
-				return c, nil
+				return c, s.Revision, nil
 			}
 		}
 	}
@@ -86,29 +90,25 @@ func titled(tx store.Tx, title string) (artel.Conversation, error) {
 	for {
 		list, next, err := tx.Conversations.List(q)
 		if err != nil {
-			return artel.Conversation{}, err
+			return c, 0, err
 		}
-		for _, c := range list {
-			if c.Title == title {
-				return c.Conversation, nil
+		for _, found := range list {
+			if found.Title == title {
+				return found.Conversation, s.Revision, nil
 			}
 		}
 		if next == "" {
-			return artel.Conversation{}, artel.Errorf(artel.NotFound, "app.Conversations.Named", artel.Shorten(title, 80), "there is no conversation with this title")
+			return c, s.Revision, artel.Errorf(artel.NotFound, "app.Conversations.Named", artel.Shorten(title, 80), "there is no conversation with this title")
 		}
 		q.Cursor = next
 	}
 }
 
-// remember stores the id of the conversation that was made for a title.
-func remember(tx store.Tx, c artel.Conversation) error {
-	s := store.Setting{Name: titleSetting(c.Title), UpdatedAt: c.CreatedAt}
-	old, err := tx.Settings.Get(s.Name)
-	if err == nil {
-		s.Revision = old.Revision
-	} else if !errors.Is(err, artel.NotFound) {
-		return err
-	}
+// remember stores the id of the conversation that was made for a title. known is the revision that
+// [titled] has seen: the setting is not read again, since in a database with several writers that
+// would find what another call has stored meanwhile, and replace it.
+func remember(tx store.Tx, c artel.Conversation, known int) (err error) {
+	s := store.Setting{Name: titleSetting(c.Title), UpdatedAt: c.CreatedAt, Revision: known}
 	if s.Value, err = json.Marshal(c.ID); err != nil {
 		return err
 	}

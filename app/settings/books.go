@@ -170,6 +170,7 @@ func (bs *Books) Save(ctx context.Context, b lore.Book, revision int) (saved Boo
 		b.Entries = []lore.BookEntry{}
 	}
 	err = bs.config.update(ctx, func(tx store.Tx) error {
+		revision := revision // the update may run again
 		now, err := tx.Settings.Get(books + b.Name)
 		switch {
 		case err != nil && !errors.Is(err, artel.NotFound):

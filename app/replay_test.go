@@ -195,10 +195,10 @@ func TestReplayFrom(t *testing.T) {
 	}
 	ctx := apptest.Context(t)
 	if _, err := b.Replays.Run(ctx, r.ID, "other", 4); !errors.Is(err, artel.Invalid) {
-		t.Errorf("from a step that there is not: %v", err)
+		t.Errorf("from an unknown step: %v", err)
 	}
 	if _, err := b.Replays.Run(ctx, r.ID, "nowhere", 0); err == nil {
-		t.Error("a service that there is not")
+		t.Error("an unknown service is taken")
 	}
 	if _, err := b.Replays.Run(ctx, r.ID, model.AutoService, 0); !errors.Is(err, artel.Invalid) {
 		t.Errorf("a service to be chosen: %v", err)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -163,7 +164,6 @@ func (x *exchange) askStored(ctx context.Context, s *model.Service) error {
 		return err
 	}
 	x.conversation = t.Run.Conversation
-
 	if q.stored.Background && !x.head.Stream {
 		body, err := x.storedAnswer(t, q.stored, answer).Unfinished(statusOf(t.Run))
 		if err != nil {
@@ -215,9 +215,9 @@ func (x *exchange) readStored(ctx context.Context, q *storedRequest) (*responses
 
 // place finds the message that the request follows, and puts its new messages into q.
 func (x *exchange) place(ctx context.Context, q *storedRequest, r *model.Request) error {
-	messages := r.Messages
+	messages := slices.DeleteFunc(slices.Clone(r.Messages), func(m model.Message) bool { return len(m.Parts) == 0 })
 	var instructions []string
-	for len(messages) > 0 && messages[0].Role == artel.RoleSystem {
+	for len(messages) > 1 && messages[0].Role == artel.RoleSystem { // one alone is what is answered
 		instructions, messages = append(instructions, artel.TextOf(messages[0].Parts)), messages[1:]
 	}
 	q.start.Messages, q.start.Instructions = messages, strings.Join(instructions, "\n\n")

@@ -438,3 +438,43 @@ func TestToolsOfBoth(t *testing.T) {
 		t.Errorf("a result of no call: %d %s", status, text)
 	}
 }
+
+// TestStoredRoles: a history with messages of the developer in between, without any other message or
+// with an empty one is answered and stored.
+func TestStoredRoles(t *testing.T) {
+	b := newBench(t)
+	for _, input := range []string{
+		`[{"role":"developer","content":"Be brief."},{"role":"user","content":"Hi."},{"role":"developer","content":"Be kind."},{"role":"user","content":"Again."}]`,
+		`[{"role":"developer","content":"Say hello."}]`,
+		`[{"role":"user","content":[]},{"role":"user","content":"Hi."}]`,
+	} {
+		first := b.create(`{"model":"other","input":` + input + `}`)
+		second := said(b.create(fmt.Sprintf(`{"model":"other","input":"And now?","previous_response_id":%q}`, first.Get("id").String())))
+		if strings.Contains(input, "Be kind.") && !strings.Contains(second, "system: text: Be kind.") || !strings.Contains(second, "And now?") {
+			t.Errorf("%s: continued with %s", input, second)
+		}
+	}
+	status, got := b.post("/v1/chat/completions", `{"model":"other","messages":[{"role":"user","content":"Hi."},{"role":"developer","content":"Be kind."},{"role":"user","content":[{"type":"text","text":"Look."},{"type":"image_url","image_url":{"url":"`+dataURL(picture(20, 1))+`"}}]}]}`, gateway.ConversationHeader, "new")
+	if status != http.StatusOK || !strings.Contains(got, "system: text: Be kind.") || !strings.Contains(got, "image image/png") {
+		t.Errorf("with the header: %d %s", status, got)
+	}
+	list, _, err := b.app.Conversations.List(apptest.Context(t), store.ConversationQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pictures := 0
+	for _, c := range list {
+		artifacts, err := b.app.Artifacts.List(apptest.Context(t), c.ID, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range artifacts {
+			if pictures++; strings.Contains(a.Title, "/") {
+				t.Errorf("a picture without a name is titled %q", a.Title)
+			}
+		}
+	}
+	if pictures != 1 {
+		t.Errorf("%d artifacts", pictures)
+	}
+}

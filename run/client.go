@@ -22,7 +22,7 @@ import (
 // its request that the conversation does not have yet, and its settings. The last message is
 // answered. Media in them have blob refs to stored bytes, and become artifacts.
 type Client struct {
-	Messages []model.Message     `json:"messages"` // none of the role system
+	Messages []model.Message     `json:"messages"`
 	Request  agent.ClientRequest `json:"request"`
 	Sent     json.RawMessage     `json:"sent,omitempty"` // what the caller wants back from [Clients.Of]; not read here
 }
@@ -48,8 +48,8 @@ func (c *Client) check() error {
 	}
 	size := 0
 	for i, m := range c.Messages {
-		if !slices.Contains([]artel.Role{artel.RoleUser, artel.RoleAssistant, artel.RoleTool}, m.Role) || len(m.Parts) == 0 {
-			return artel.Errorf(artel.Invalid, op, "messages", "message %d has the role %q and %d parts: want a user, assistant or tool message with content", i+1, artel.Shorten(string(m.Role), 20), len(m.Parts))
+		if !slices.Contains([]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool}, m.Role) || len(m.Parts) == 0 {
+			return artel.Errorf(artel.Invalid, op, "messages", "message %d has the role %q and %d parts: want a system, user, assistant or tool message with content", i+1, artel.Shorten(string(m.Role), 20), len(m.Parts))
 		}
 		size += len(artel.TextOf(m.Parts))
 	}
@@ -160,7 +160,11 @@ func (k *Config) stageMedia(ctx context.Context, m artel.Media, f *StagedMedia) 
 		return err
 	}
 	defer r.Close()
-	s, err := k.Artifacts.Uploads.Stage(ctx, r, media.Hint{DeclaredType: m.MediaType, Filename: path.Base("/" + m.Filename)})
+	name := m.Filename
+	if name != "" {
+		name = path.Base("/" + name)
+	}
+	s, err := k.Artifacts.Uploads.Stage(ctx, r, media.Hint{DeclaredType: m.MediaType, Filename: name})
 	if err == nil {
 		f.staged = append(f.staged, s)
 	}

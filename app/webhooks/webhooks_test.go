@@ -243,7 +243,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestTold: a webhook is told of the events that it wants, and of no others.
+// TestTold: a webhook gets the events that it wants, and no others.
 func TestTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, fast())

@@ -19,7 +19,8 @@ import (
 	"github.com/artelhq/artel/store/rows"
 )
 
-// A conn runs the statements of one transaction, of one update after the other if they share it. It implements [rows.Pipeline].
+// A conn runs the statements of one transaction: of one update, or of several that share it, one
+// after the other. It implements [rows.Pipeline].
 //
 // A round trip to the server is what a statement costs. So the transaction begins together
 // with its first statement, asks for its number together with the first that writes or

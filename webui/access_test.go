@@ -5,6 +5,7 @@ package webui_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -53,6 +54,33 @@ func (c checker) check(element, rules string, words ...string) {
 		}
 		c.b.T.Errorf("%s: %s (%s):\n  %s", strings.Join(words, ", "), v.Help, v.Rule, strings.Join(nodes, "\n  "))
 	}
+}
+
+// checkPage checks the page in light and dark, wide and narrow, and saves pictures of it, where they
+// are wanted.
+func (c checker) checkPage(name string) {
+	c.b.T.Helper()
+	shot := func(kind string) {
+		c.b.T.Helper()
+		if screens != "" {
+			if err := os.WriteFile(filepath.Join(screens, name+"-"+kind+".png"), get(c.b, chromedp.FullScreenshot(100)), 0o600); err != nil {
+				c.b.T.Fatal(err)
+			}
+		}
+	}
+	c.b.Prefer("light", true)
+	c.check("html", allRules, name, "light")
+	shot("light")
+	c.b.Prefer("dark", true)
+	c.check("html", colorRules, name, "dark")
+	resize(c.b, 390, 900)
+	c.check("html", otherRules, name, "narrow")
+	shot("narrow-dark")
+	if wide := eval[bool](c.b, `document.documentElement.scrollWidth > innerWidth`); wide {
+		c.b.T.Errorf("%s is wider than the window", name)
+	}
+	c.b.Prefer("light", true)
+	resize(c.b, 1440, 900)
 }
 
 // The rules that pages are held to, those of them that colors decide, and the

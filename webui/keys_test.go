@@ -5,8 +5,6 @@ package webui_test
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -188,38 +186,15 @@ func TestAccessibleKeys(t *testing.T) {
 	b.Forgive("422")
 	axe := newChecker(t, b)
 	b.Do(chromedp.Navigate(s.URL+"/login?next=/keys"), see("#email"), fill("#email", "ann@example.org"), fill("#password", accountPassword), click("form.login button"), see("#keys-title"))
-	check := func(name string) {
-		t.Helper()
-		shot := func(kind string) {
-			if screens != "" {
-				if err := os.WriteFile(filepath.Join(screens, name+"-"+kind+".png"), get(b, chromedp.FullScreenshot(100)), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		b.Prefer("light", true)
-		axe.check("html", allRules, name, "light")
-		shot("light")
-		b.Prefer("dark", true)
-		axe.check("html", colorRules, name, "dark")
-		resize(b, 390, 900)
-		axe.check("html", otherRules, name, "narrow")
-		shot("narrow-dark")
-		if wide := eval[bool](b, `document.documentElement.scrollWidth > innerWidth`); wide {
-			t.Errorf("%s is wider than the window", name)
-		}
-		b.Prefer("light", true)
-		resize(b, 1440, 900)
-	}
-	check("keys")
+	axe.checkPage("keys")
 	b.Do(click(".door:first-child > summary"), see(".door[open] > div > .entry"))
-	check("keys-open")
+	axe.checkPage("keys-open")
 	b.Do(fill("#key-name", "desk"), fill("#key-usd", "1"), click(`form[action="/keys"] button`), see("figure.code code"))
-	check("keys-secret")
+	axe.checkPage("keys-secret")
 	b.Do(fill("#key-name", " "), click(`form[action="/keys"] button`), see(".note.bad"))
-	check("keys-refused")
+	axe.checkPage("keys-refused")
 	b.Do(chromedp.Navigate(s.URL+"/usage"), see("#table-title"))
-	check("usage")
+	axe.checkPage("usage")
 	b.Do(chromedp.Navigate(s.URL+"/usage?by=key"), see("#table-title"))
-	check("usage-key")
+	axe.checkPage("usage-key")
 }

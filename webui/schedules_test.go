@@ -4,8 +4,6 @@ package webui_test
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -91,34 +89,11 @@ func TestSchedulesLook(t *testing.T) {
 	axe := newChecker(t, b)
 	path := "/schedules/" + all[0].ID
 	b.Do(chromedp.Navigate(s.URL+"/login?next="+path), see("#email"), fill("#email", "ann@example.org"), fill("#password", accountPassword), click("form.login button"), see("#log-title"))
-	check := func(name string) {
-		t.Helper()
-		shot := func(kind string) {
-			if screens != "" {
-				if err := os.WriteFile(filepath.Join(screens, name+"-"+kind+".png"), get(b, chromedp.FullScreenshot(100)), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		b.Prefer("light", true)
-		axe.check("html", allRules, name, "light")
-		shot("light")
-		b.Prefer("dark", true)
-		axe.check("html", colorRules, name, "dark")
-		resize(b, 390, 900)
-		axe.check("html", otherRules, name, "narrow")
-		shot("narrow-dark")
-		if wide := eval[bool](b, `document.documentElement.scrollWidth > innerWidth`); wide {
-			t.Errorf("%s is wider than the window", name)
-		}
-		b.Prefer("light", true)
-		resize(b, 1440, 900)
-	}
-	check("schedule")
+	axe.checkPage("schedule")
 	b.Do(click(".door:first-child > summary"), see(".door[open] > div > .entry"))
-	check("schedule-change")
+	axe.checkPage("schedule-change")
 	b.Do(chromedp.Navigate(s.URL+"/schedules"), see("#schedules-title"))
-	check("schedules")
+	axe.checkPage("schedules")
 	b.Do(fill("#schedule-name", "x"), fill("#schedule-cron", "never"), fill("#schedule-text", "x"), click(`form[action="/schedules"] button`), see(".note.bad"))
-	check("schedules-refused")
+	axe.checkPage("schedules-refused")
 }

@@ -4,8 +4,6 @@ package webui_test
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -101,36 +99,13 @@ func TestWebhooksLook(t *testing.T) {
 	axe := newChecker(t, b)
 	path := "/webhooks/" + all[0].ID
 	b.Do(chromedp.Navigate(s.URL+"/login?next="+path), see("#email"), fill("#email", "ann@example.org"), fill("#password", accountPassword), click("form.login button"), see("#log-title"))
-	check := func(name string) {
-		t.Helper()
-		shot := func(kind string) {
-			if screens != "" {
-				if err := os.WriteFile(filepath.Join(screens, name+"-"+kind+".png"), get(b, chromedp.FullScreenshot(100)), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		b.Prefer("light", true)
-		axe.check("html", allRules, name, "light")
-		shot("light")
-		b.Prefer("dark", true)
-		axe.check("html", colorRules, name, "dark")
-		resize(b, 390, 900)
-		axe.check("html", otherRules, name, "narrow")
-		shot("narrow-dark")
-		if wide := eval[bool](b, `document.documentElement.scrollWidth > innerWidth`); wide {
-			t.Errorf("%s is wider than the window", name)
-		}
-		b.Prefer("light", true)
-		resize(b, 1440, 900)
-	}
-	check("webhook")
+	axe.checkPage("webhook")
 	b.Do(chromedp.Navigate(s.URL+"/webhooks"), see("#webhooks-title"))
-	check("webhooks")
+	axe.checkPage("webhooks")
 	b.Do(fill("#hook-name", "desk"), fill("#hook-url", "https://192.0.2.1/"), click(`form[action="/webhooks"] button`), see("figure.code code"))
-	check("webhook-secret")
+	axe.checkPage("webhook-secret")
 	b.Do(click(`button[value="disable"]`), see(`button[value="enable"]`))
-	check("webhook-disabled")
+	axe.checkPage("webhook-disabled")
 	b.Do(chromedp.Navigate(s.URL+"/webhooks"), see("#webhooks-title"), fill("#hook-name", "x"), fill("#hook-url", "http://10.0.0.1/"), click(`form[action="/webhooks"] button`), see(".note.bad"))
-	check("webhooks-refused")
+	axe.checkPage("webhooks-refused")
 }
